@@ -1,0 +1,1 @@
+//! Expander least-nodes.

@@ -1,0 +1,1 @@
+//! Expander most-pods.

@@ -1,0 +1,1 @@
+//! Expander random.

@@ -1,0 +1,1 @@
+//! For authors of Plimsoll plug-ins: providers and expanders as WebAssembly components.

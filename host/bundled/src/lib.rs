@@ -1,0 +1,1 @@
+//! Builds providers and expanders to components and embeds the expanders.

@@ -1,0 +1,41 @@
+//! Node groups as people write them in files: `plimsoll.dev/v1alpha1 NodeGroup`.
+
+use crate::labels::Labels;
+use crate::symbol::Symbol;
+use crate::template::Template;
+
+/// How a group in a file says which nodes are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// By node name.
+    Names(Vec<Symbol>),
+    /// By labels.
+    Selector(Labels),
+    /// By `spec.providerID`.
+    ProviderIds(Vec<String>),
+    /// It has none.
+    Nothing,
+}
+
+/// A `NodeGroup` object.
+#[derive(Clone, Debug)]
+pub struct NodeGroup {
+    /// `metadata.name`.
+    pub name: String,
+    /// Least size.
+    pub min_size: u32,
+    /// Greatest size.
+    pub max_size: u32,
+    /// Size that the cloud works towards; absent: the number of its nodes.
+    pub target_size: Option<u32>,
+    /// Its nodes.
+    pub members: Membership,
+    /// What a fresh node looks like; absent: made from one of its nodes.
+    pub template: Option<Template>,
+    /// Price of one node, in millionths of the currency per hour.
+    pub price_micros_per_hour: Option<u64>,
+    /// Per-group options by the peer's flag names, as text.
+    pub options: Vec<(String, String)>,
+    /// For the priority expander; higher wins.
+    pub priority: Option<i32>,
+}

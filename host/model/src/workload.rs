@@ -1,0 +1,48 @@
+//! Objects that stand behind pods: controllers, budgets, DaemonSets.
+
+use crate::cluster::SpecId;
+use crate::pod::OwnerKind;
+use crate::selector::LabelSelector;
+use crate::symbol::Symbol;
+
+/// A controller other than a DaemonSet.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    /// Kind.
+    pub kind: OwnerKind,
+    /// Namespace.
+    pub namespace: Symbol,
+    /// Name.
+    pub name: Symbol,
+    /// `spec.replicas`; 1 if absent, as the API server defaults it. Jobs: their parallelism.
+    pub replicas: i64,
+}
+
+/// A DaemonSet, as far as fresh nodes need it.
+#[derive(Clone, Debug)]
+pub struct DaemonSet {
+    /// Namespace.
+    pub namespace: Symbol,
+    /// Name.
+    pub name: Symbol,
+    /// UID; empty if the input has none.
+    pub uid: Symbol,
+    /// Its pod, from the template (not defaulted by the API server), with the tolerations that the DaemonSet controller
+    /// adds.
+    pub spec: SpecId,
+    /// Whether its pod template is marked `system-node-critical`.
+    pub node_critical: bool,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug)]
+pub struct PodDisruptionBudget {
+    /// Namespace.
+    pub namespace: Symbol,
+    /// Name.
+    pub name: Symbol,
+    /// Pods that it protects; none matches nothing, empty matches all of the namespace.
+    pub selector: Option<LabelSelector>,
+    /// `status.disruptionsAllowed`.
+    pub disruptions_allowed: i32,
+}

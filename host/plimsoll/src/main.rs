@@ -1,0 +1,2 @@
+//! A Kubernetes cluster autoscaler with WebAssembly plug-ins.
+fn main() {}

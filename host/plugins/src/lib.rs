@@ -1,0 +1,1 @@
+//! The wasm side of the host: engine, stores, egress, manifests, the contract.

@@ -1,0 +1,1 @@
+//! Where a pod may run: predicates, a snapshot with undo, packing.

@@ -1,0 +1,1 @@
+//! Cloud provider for the simulated cloud.

@@ -1,0 +1,1 @@
+//! Turns the openb trace into Kubernetes objects and node groups.
