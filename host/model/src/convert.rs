@@ -1,1 +1,53 @@
-//! To come.
+//! Kubernetes objects as the API server has them → the model. Nothing else in the model names a `k8s_openapi` type.
+//!
+//! A [`Converter`] turns one object into one record and shares names and pod specs with every object before it; an
+//! [`Import`] also puts the record where it belongs in a [`Cluster`]. What Kubernetes defines as invalid but harmless (a
+//! selector that cannot be parsed, say) is kept with that meaning; errors are only about what cannot be read at all.
+//!
+//! | file | Kubernetes |
+//! |---|---|
+//! | `pod`, `requests`, `pod_rules`, `volumes` | Pod |
+//! | `node`, `template` | Node |
+//! | `workloads` | DaemonSet, ReplicaSet, StatefulSet, Job, ReplicationController, PodDisruptionBudget |
+//! | `storage` | claims, volumes, classes, CSI objects |
+//! | `objects` | which kinds there are |
+//! | `selectors`, `amounts`, `metadata`, `syntax` | what they have in common |
+
+mod amounts;
+mod error;
+mod metadata;
+mod node;
+mod objects;
+mod pod;
+mod pod_rules;
+mod requests;
+mod selectors;
+mod storage;
+mod syntax;
+mod template;
+mod volumes;
+mod workloads;
+
+pub use error::{ConvertError, FieldPath, Flaw, Segment};
+pub(crate) use objects::json_message;
+pub use objects::{Import, Kind, ObjectError};
+pub use template::{TaintParts, TemplateParts};
+
+use crate::cluster::{Cluster, Specs};
+use crate::symbol::Symbols;
+
+/// Converts objects one by one. All methods add to the same tables of names and specs.
+#[derive(Debug)]
+pub struct Converter<'a> {
+    /// Names.
+    pub symbols: &'a mut Symbols,
+    /// Pod specs.
+    pub specs: &'a mut Specs,
+}
+
+impl Cluster {
+    /// A converter that adds to the tables of this cluster.
+    pub fn converter(&mut self) -> Converter<'_> {
+        Converter { symbols: &mut self.symbols, specs: &mut self.specs }
+    }
+}

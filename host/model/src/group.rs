@@ -1,5 +1,8 @@
 //! Node groups as people write them in files: `plimsoll.dev/v1alpha1 NodeGroup`.
 
+use rustc_hash::FxHashSet;
+
+use crate::cluster::Cluster;
 use crate::labels::Labels;
 use crate::symbol::Symbol;
 use crate::template::Template;
@@ -38,4 +41,25 @@ pub struct NodeGroup {
     pub options: Vec<(String, String)>,
     /// For the priority expander; higher wins.
     pub priority: Option<i32>,
+}
+
+impl NodeGroup {
+    /// The nodes of a cluster that are in this group: their places in [`Cluster::nodes`], ascending.
+    pub fn nodes_in(&self, cluster: &Cluster) -> Vec<usize> {
+        let nodes = cluster.nodes.iter().enumerate();
+        match &self.members {
+            Membership::Names(names) => {
+                let names: FxHashSet<_> = names.iter().copied().collect();
+                nodes.filter(|(_, node)| names.contains(&node.name)).map(|(at, _)| at).collect()
+            }
+            Membership::Selector(labels) => {
+                nodes.filter(|(_, node)| node.labels.contains(labels)).map(|(at, _)| at).collect()
+            }
+            Membership::ProviderIds(ids) => {
+                let ids: FxHashSet<_> = ids.iter().map(String::as_str).collect();
+                nodes.filter(|(_, node)| ids.contains(&*node.provider_id)).map(|(at, _)| at).collect()
+            }
+            Membership::Nothing => Vec::new(),
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Pods: what scheduling looks at (shared), and the rest (one each).
 
+use crate::cluster::SpecId;
 use crate::labels::Labels;
 use crate::resources::Resources;
 use crate::selector::{LabelSelector, NodeSelector};
-use crate::cluster::SpecId;
 use crate::symbol::Symbol;
 use crate::taint::Toleration;
 use crate::time::Time;
@@ -121,8 +121,15 @@ pub struct PodAffinityTerm {
 pub enum Volume {
     /// A persistent volume claim of the pod's namespace, by name.
     Claim(Symbol),
-    /// A generic ephemeral volume; its claim has this name and must be owned by the pod.
-    Ephemeral(Symbol),
+    /// A generic ephemeral volume. Its claim must be owned by the pod, so no two pods share such a spec.
+    Ephemeral {
+        /// Name of its claim: pod name, dash, volume name.
+        claim: Symbol,
+        /// Name of the pod.
+        pod: Symbol,
+        /// UID of the pod; empty if the input has none.
+        pod_uid: Symbol,
+    },
     /// A disk named in the pod itself.
     Disk(InlineDisk),
     /// A CSI volume named in the pod itself: the driver.

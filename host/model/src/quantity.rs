@@ -67,7 +67,9 @@ pub enum QuantityError {
     #[error("{0:?} is not a quantity; expected a number such as 250m, 1.5 or 4Gi")]
     Number(String),
     /// What follows the number is no suffix.
-    #[error("{text:?} is not a quantity: {suffix:?} is not one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent such as e3")]
+    #[error(
+        "{text:?} is not a quantity: {suffix:?} is not one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent such as e3"
+    )]
     Suffix {
         /// The whole text.
         text: String,
@@ -94,8 +96,8 @@ impl FromStr for Quantity {
         if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
             return Err(not_a_number());
         }
-        let scale = scale(suffix)
-            .ok_or_else(|| QuantityError::Suffix { text: text.to_owned(), suffix: suffix.to_owned() })?;
+        let scale =
+            scale(suffix).ok_or_else(|| QuantityError::Suffix { text: text.to_owned(), suffix: suffix.to_owned() })?;
         let magnitude = scaled(whole, fraction, scale);
         Ok(Self { nano: if negative { -magnitude } else { magnitude } })
     }
@@ -133,7 +135,9 @@ fn scale(suffix: &str) -> Option<Scale> {
             if unsigned.is_empty() || !unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            Scale::Ten(digits.parse::<i32>().unwrap_or(if digits.starts_with('-') { -999 } else { 999 }).clamp(-999, 999))
+            Scale::Ten(
+                digits.parse::<i32>().unwrap_or(if digits.starts_with('-') { -999 } else { 999 }).clamp(-999, 999),
+            )
         }
     })
 }
@@ -241,7 +245,10 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in ["", "1.5.0", "abc", "1 Gi", "1gi", "Gi", "1K", "e3", "1e", "1e+", "--1", "1.5.0Gi", "0x10", "1ee3", "NaN", "½"] {
+        for text in [
+            "", "1.5.0", "abc", "1 Gi", "1gi", "Gi", "1K", "e3", "1e", "1e+", "--1", "1.5.0Gi", "0x10", "1ee3", "NaN",
+            "½",
+        ] {
             assert!(text.parse::<Quantity>().is_err(), "{text:?} was accepted");
         }
     }

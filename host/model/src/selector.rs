@@ -94,7 +94,9 @@ impl NodeSelectorTerm {
         self.valid
             && !(self.expressions.is_empty() && self.fields.is_empty())
             && self.expressions.iter().all(|requirement| requirement.matches(labels, symbols))
-            && name.is_none_or(|name| self.fields.iter().all(|field| field.operator.matches(field_value(field, name), symbols)))
+            && name.is_none_or(|name| {
+                self.fields.iter().all(|field| field.operator.matches(field_value(field, name), symbols))
+            })
     }
 }
 

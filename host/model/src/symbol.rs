@@ -17,6 +17,15 @@ impl Symbol {
         self.0.get() as usize - 1
     }
 
+    /// A symbol that no table gives out, and whose text is empty: the name of something that does not exist yet. Equal
+    /// numbers are equal names. [`index`](Self::index) is far beyond every table, as long as the number is not.
+    pub const fn nameless(number: u32) -> Self {
+        match NonZeroU32::new(u32::MAX - number) {
+            Some(number) => Self(number),
+            None => Self(NonZeroU32::MIN),
+        }
+    }
+
     const fn at(index: u32) -> Self {
         match NonZeroU32::new(index + 1) {
             Some(number) => Self(number),
@@ -144,6 +153,17 @@ mod tests {
         assert_eq!(symbols.text(known::HOSTNAME), "kubernetes.io/hostname");
         assert_eq!(symbols.text(known::TRUE), "true");
         assert_eq!(symbols.len(), KNOWN.len());
+    }
+
+    #[test]
+    fn nameless_symbols_are_distinct_and_have_no_text() {
+        let mut symbols = Symbols::default();
+        let named = symbols.intern("a");
+        let (first, second) = (Symbol::nameless(0), Symbol::nameless(1));
+        assert_ne!(first, second);
+        assert_ne!(first, named);
+        assert_eq!(first, Symbol::nameless(0));
+        assert_eq!(symbols.text(first), "");
     }
 
     #[test]

@@ -1,2 +1,78 @@
 //! A Kubernetes cluster autoscaler with WebAssembly plug-ins.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use plimsoll_model::Time;
+
+mod clouds;
+mod demo;
+mod drive;
+mod exit;
+mod expanders;
+mod flags;
+mod memory;
+mod plugin;
+mod simulate;
+mod terminal;
+
+use exit::Exit;
+
+fn command() -> Command {
+    Command::new("plimsoll")
+        .about("A Kubernetes cluster autoscaler whose cloud providers and expanders are WebAssembly components")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(demo::command())
+        .subcommand(simulate::command())
+        .subcommand(plugin::command())
+        .subcommand(
+            Command::new("flags").about("Table of the Go autoscaler's flags and what each does here, as Markdown"),
+        )
+}
+
+fn main() -> ExitCode {
+    let mut command = command();
+    command.build();
+    let matches = match command.clone().try_get_matches_from(flags::normalized(std::env::args_os())) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error, &command),
+    };
+    let result = match matches.subcommand() {
+        Some(("demo", matches)) => demo::run(matches),
+        Some(("simulate", matches)) => simulate::run(matches),
+        Some(("plugin", matches)) => plugin::run(matches),
+        Some(("flags", _)) => terminal::print(&flags::markdown()).map_err(|error| Exit::failed(error.into())),
+        _ => Ok(()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => exit.report(),
+    }
+}
+
+/// Wrong arguments: help and version are no errors; an unknown flag suggests the nearest.
+fn usage(error: &clap::Error, command: &Command) -> ExitCode {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
+        && let Some(name) = given.strip_prefix("--")
+    {
+        let name = name.split('=').next().unwrap_or(name);
+        let known = command.get_subcommands().filter_map(|subcommand| flags::nearest(name, subcommand)).next();
+        let advice = known.map_or_else(String::new, |known| format!("; did you mean --{known}?"));
+        terminal::complain(&format!("unknown flag --{name}{advice}"));
+        return ExitCode::from(2);
+    }
+    let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+    // A closed pipe is no reason to complain.
+    let _ = error.print();
+    code
+}
+
+/// The real clock.
+pub(crate) fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

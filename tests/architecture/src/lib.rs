@@ -1,1 +1,1 @@
-//! The house keeps its walls: dependency rules.
+//! The house keeps its walls. See `tests/walls.rs`.

@@ -1,1 +1,16 @@
-//! Turns the openb trace into Kubernetes objects and node groups.
+//! Turns the openb trace (1,523 machines and 8,152 pods of a production cluster) into what `plimsoll simulate` reads:
+//! pending pods and one node group per shape of machine. The trace itself stays where its user has put it.
+//!
+//! ```text
+//!  nodes.csv ─► Machine ─┬─► shapes ─► NodeGroup objects ─┐
+//!  pods.csv ──► Task ────┼─► Pod objects ─────────────────┴─► one List as JSON
+//!                        └─► lower bound on machines
+//! ```
+
+pub mod bound;
+pub mod objects;
+pub mod trace;
+
+pub use bound::{Bound, lower_bounds};
+pub use objects::list;
+pub use trace::{Machine, Shape, Task, shapes};

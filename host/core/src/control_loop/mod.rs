@@ -1,0 +1,476 @@
+//! One loop, as a state machine.
+//!
+//! ```text
+//!  begin: settle the ledger, put pods on nodes, place what already fits
+//!    │
+//!    ▼
+//!  removals under way ──► Step::Act(…) one after the other
+//!    │
+//!    ▼
+//!  options per group ──► Step::Rank(…) along the chain ──► choose, put the new nodes into the snapshot ─┐
+//!    ▲                                                                                               │ repeat until
+//!    │ (what a failed increase leaves unhelped)                                                      │ nothing is helped
+//!    └────────────── Step::Act(Increase) for each group that grows ◄── trim what turned out unneeded ◄┘
+//!    │
+//!    ▼
+//!  scale-down: utilization, drain rules, re-placement, waits, budgets ──► Step::Act(Taint)
+//!    │
+//!    ▼
+//!  Step::Done
+//! ```
+//!
+//! The driver calls [`Loop::next`], does what it says, and answers with [`Loop::ranked`] or [`Loop::acted`].
+
+use plimsoll_model::{SpecId, Time};
+use plimsoll_scheduling::{ClassId, NodeId, ShapeId, Snapshot};
+use rustc_hash::FxHashMap;
+
+use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
+use crate::drain::{Budgets, Controllers, DrainRules};
+use crate::ledger::IntentId;
+use crate::limits::{Limits, Weight};
+use crate::memory::Memory;
+use crate::observation::{GroupIndex, GroupView, NodeIndex, Observation};
+use crate::plan::{Because, GroupReason, Place, Plan, PodIndex, PodOutcome, Warning};
+use crate::priorities::Priorities;
+use crate::ranking::{RankRequest, Ranking};
+use crate::scale_up::choice::{Choice, Next};
+use crate::scale_up::options::Growth;
+use crate::settings::Settings;
+
+mod pending;
+mod report;
+
+/// What the driver is to do next.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// Put the question to the expander of this name and answer with [`Loop::ranked`].
+    Rank {
+        /// Name in the chain.
+        expander: String,
+        /// The question.
+        request: RankRequest,
+    },
+    /// Carry this out and answer with [`Loop::acted`].
+    Act(Action),
+    /// The loop is over.
+    Done,
+}
+
+/// A write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Ask the cloud for more machines.
+    Increase {
+        /// The intent; its key makes the write happen at most once.
+        intent: IntentId,
+        /// The group.
+        group: GroupId,
+        /// How many more.
+        delta: u32,
+        /// The target that the cloud should have now.
+        expected_target: u32,
+        /// Why, for audit trails.
+        reason: String,
+    },
+    /// Ask the cloud to delete machines.
+    Delete {
+        /// The intent; its key makes the write happen at most once.
+        intent: IntentId,
+        /// The group.
+        group: GroupId,
+        /// The machines.
+        instances: Vec<InstanceId>,
+        /// The target that the cloud should have now.
+        expected_target: u32,
+        /// Never below this.
+        min_size: u32,
+        /// Why, for audit trails.
+        reason: String,
+    },
+    /// Mark a node as being deleted, so that nothing new lands there.
+    Taint {
+        /// The node.
+        node: NodeIndex,
+        /// Whether to cordon it too.
+        cordon: bool,
+    },
+    /// Take the mark off again.
+    Untaint {
+        /// The node.
+        node: NodeIndex,
+    },
+    /// Evict pods of a node.
+    Evict {
+        /// The node.
+        node: NodeIndex,
+        /// The pods.
+        pods: Vec<PodIndex>,
+    },
+}
+
+/// What became of an action.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// Of [`Action::Increase`].
+    Size(Result<SizeOutcome, CloudError>),
+    /// Of [`Action::Delete`].
+    Delete(Result<DeleteOutcome, CloudError>),
+    /// Of a write to the API server; the error in words.
+    Api(Result<(), String>),
+}
+
+/// Pods of one class that need a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) class: ClassId,
+    pub(crate) spec: SpecId,
+    /// In the order in which they are served.
+    pub(crate) pods: Vec<PodIndex>,
+    /// Where the first of them go.
+    pub(crate) placed: Vec<(NodeId, u32)>,
+    /// Whether they run now, on a node that is being drained.
+    pub(crate) evicted: bool,
+}
+
+impl Pending {
+    pub(crate) fn left(&self) -> u32 {
+        let placed: u32 = self.placed.iter().map(|&(_, count)| count).sum();
+        u32::try_from(self.pods.len()).unwrap_or(u32::MAX).saturating_sub(placed)
+    }
+}
+
+/// A group during the loop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupState {
+    /// Target as we know it now, increases of this loop included.
+    pub(crate) target: u32,
+    /// Nodes that are on their way already, in the snapshot.
+    pub(crate) upcoming: Vec<NodeId>,
+    /// Nodes that this loop adds, in the snapshot.
+    pub(crate) new: Vec<NodeId>,
+    /// How many of those the cloud was asked for.
+    pub(crate) asked: u32,
+    /// What its nodes are made of; none without a template.
+    pub(crate) shape: Option<ShapeId>,
+    /// Why it cannot grow.
+    pub(crate) closed: Option<GroupReason>,
+    /// What one of its nodes counts for the limits.
+    pub(crate) weight: Weight,
+    /// Nodes that go in this loop.
+    pub(crate) leaving: u32,
+}
+
+/// What is being waited for.
+#[derive(Debug)]
+enum Waiting {
+    Nothing,
+    Ranking(Choice, Vec<Growth>),
+    Acting(Action),
+}
+
+/// What comes next when nothing is being waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Begin,
+    Removals,
+    Options,
+    Increases,
+    MinSizes,
+    ScaleDown,
+    Taints,
+    Report,
+    Done,
+}
+
+/// One loop.
+pub struct Loop<'a> {
+    pub(crate) observation: &'a Observation<'a>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) snapshot: Snapshot<'a>,
+    pub(crate) limits: Limits<'a>,
+    pub(crate) controllers: Controllers,
+    pub(crate) budgets: Budgets<'a>,
+    /// Priorities of groups, if the chain asks for them and there are any.
+    pub(crate) priorities: Option<Priorities>,
+    pub(crate) groups: Vec<GroupState>,
+    /// By class, in the order in which they are served.
+    pub(crate) pending: Vec<Pending>,
+    /// Pods by the node that they are on.
+    pub(crate) pods_on: Vec<Vec<PodIndex>>,
+    /// Decisions in order: group and why.
+    pub(crate) decisions: Vec<(GroupIndex, Because)>,
+    pub(crate) outcomes: FxHashMap<PodIndex, PodOutcome>,
+    pub(crate) plan: Plan,
+    /// Actions that are to be carried out in the present phase.
+    pub(crate) queue: std::collections::VecDeque<Action>,
+    phase: Phase,
+    waiting: Waiting,
+}
+
+impl<'a> Loop<'a> {
+    /// A loop over an observation. Nothing happens before [`Loop::next`].
+    pub fn new(observation: &'a Observation<'a>, settings: &'a Settings, memory: &'a mut Memory) -> Self {
+        let cluster = observation.cluster;
+        Self {
+            observation,
+            settings,
+            memory,
+            snapshot: Snapshot::new(cluster),
+            limits: Limits::new(cluster, settings, &observation.accelerators),
+            controllers: Controllers::new(cluster),
+            budgets: Budgets::new(cluster),
+            priorities: None,
+            groups: vec![],
+            pending: vec![],
+            pods_on: vec![],
+            decisions: vec![],
+            outcomes: FxHashMap::default(),
+            plan: Plan::default(),
+            queue: std::collections::VecDeque::new(),
+            phase: Phase::Begin,
+            waiting: Waiting::Nothing,
+        }
+    }
+
+    /// What to do next. While an answer is due, the same step again.
+    #[allow(clippy::should_implement_trait, reason = "a loop is no iterator: it needs answers between its steps")]
+    pub fn next(&mut self) -> Step {
+        loop {
+            match &self.waiting {
+                Waiting::Acting(action) => return Step::Act(action.clone()),
+                Waiting::Ranking(choice, _) => match choice.next() {
+                    Next::Ask(expander, request) => return Step::Rank { expander, request },
+                    decided => {
+                        let Waiting::Ranking(_, growths) = std::mem::replace(&mut self.waiting, Waiting::Nothing)
+                        else {
+                            continue;
+                        };
+                        self.decide(decided, growths);
+                    }
+                },
+                Waiting::Nothing => {}
+            }
+            if let Some(action) = self.queue.pop_front() {
+                self.send(action);
+                continue;
+            }
+            match self.phase {
+                Phase::Begin => {
+                    self.begin();
+                    self.phase = if self.may_act() { Phase::Removals } else { Phase::Report };
+                }
+                Phase::Removals => {
+                    self.advance_removals();
+                    self.phase = Phase::Options;
+                }
+                Phase::Options => self.look_for_options(),
+                Phase::Increases => {
+                    // Everything was asked for. What failed may have left pods without help.
+                    self.phase = if self.take_back_failed() { Phase::Options } else { Phase::MinSizes };
+                }
+                Phase::MinSizes => {
+                    self.fill_to_min_sizes();
+                    self.phase = Phase::ScaleDown;
+                }
+                Phase::ScaleDown => {
+                    self.scale_down();
+                    self.phase = Phase::Taints;
+                }
+                Phase::Taints => self.phase = Phase::Report,
+                Phase::Report => {
+                    self.report();
+                    self.phase = Phase::Done;
+                }
+                Phase::Done => return Step::Done,
+            }
+        }
+    }
+
+    /// Answers [`Step::Rank`].
+    pub fn ranked(&mut self, ranking: Ranking) {
+        if let Waiting::Ranking(choice, _) = &mut self.waiting
+            && let Some(warning) = choice.answered(ranking)
+            && !self.plan.warnings.contains(&warning)
+        {
+            self.plan.warnings.push(warning);
+        }
+    }
+
+    /// Answers [`Step::Act`].
+    pub fn acted(&mut self, outcome: Outcome) {
+        let Waiting::Acting(action) = std::mem::replace(&mut self.waiting, Waiting::Nothing) else { return };
+        match (action, outcome) {
+            (Action::Increase { intent, group, delta, .. }, Outcome::Size(result)) => {
+                self.increased(intent, &group, delta, result);
+            }
+            (Action::Increase { intent, group, delta, .. }, _) => {
+                self.increased(intent, &group, delta, Err(mismatched()));
+            }
+            (Action::Delete { group, instances, .. }, Outcome::Delete(result)) => {
+                self.deleted(&group, &instances, result);
+            }
+            (Action::Delete { group, instances, .. }, _) => self.deleted(&group, &instances, Err(mismatched())),
+            (Action::Taint { node, .. }, outcome) => self.tainted(node, api(outcome)),
+            (Action::Untaint { .. } | Action::Evict { .. }, outcome) => {
+                // Tried again in the next loop, from what is then seen.
+                if let Err(reason) = api(outcome) {
+                    self.plan.warnings.push(Warning::RemovalFailed { node: String::new(), reason });
+                }
+            }
+        }
+    }
+
+    /// The plan; complete once [`Step::Done`] was returned.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// Now.
+    pub(crate) fn at(&self) -> Time {
+        self.observation.at
+    }
+
+    pub(crate) fn drain_rules(&self) -> DrainRules<'_> {
+        DrainRules {
+            settings: self.settings,
+            cluster: self.observation.cluster,
+            controllers: Some(&self.controllers),
+            at: self.at(),
+        }
+    }
+
+    pub(crate) fn view(&self, group: GroupIndex) -> Option<&'a GroupView<'a>> {
+        self.observation.groups.get(group)
+    }
+
+    pub(crate) fn group_index(&self, id: &GroupId) -> Option<GroupIndex> {
+        self.observation.groups.binary_search_by(|group| group.cloud.id.cmp(id)).ok()
+    }
+
+    /// Where a node of the snapshot is, for people: an existing node, or the n-th to come of its group.
+    pub(crate) fn place(&self, node: NodeId) -> Place {
+        if node.index() < self.observation.cluster.nodes.len() {
+            return Place::Node(node.index());
+        }
+        for (state, view) in self.groups.iter().zip(&self.observation.groups) {
+            let coming = state.upcoming.iter().chain(&state.new);
+            if let Some(position) = coming.into_iter().position(|&candidate| candidate == node) {
+                return Place::New(view.cloud.id.clone(), u32::try_from(position).unwrap_or(u32::MAX));
+            }
+        }
+        Place::Node(node.index())
+    }
+
+    fn may_act(&self) -> bool {
+        self.settings.scale_up_from_zero || self.observation.readiness.iter().any(|state| state.ready)
+    }
+
+    /// Looks for a way to help pending pods: asks the expanders, or goes on to the increases if there is none.
+    fn look_for_options(&mut self) {
+        let rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
+        let growths = if rounds { self.options() } else { vec![] };
+        if growths.is_empty() {
+            self.trim();
+            self.ask_for_increases();
+            self.phase = Phase::Increases;
+            return;
+        }
+        let request = self.question(&growths);
+        self.waiting = Waiting::Ranking(Choice::new(request, &self.settings.expander), growths);
+    }
+
+    fn decide(&mut self, decided: Next, growths: Vec<Growth>) {
+        match decided {
+            Next::Won(index, because) => {
+                if let Some(growth) = growths.into_iter().nth(index) {
+                    self.grow(growth, because);
+                    self.plan.rounds += 1;
+                }
+            }
+            // No expander wants any of these; asking again would change nothing.
+            Next::Nothing | Next::Ask(..) => {
+                for growth in growths {
+                    if let Some(state) = self.groups.get_mut(growth.group) {
+                        state.closed.get_or_insert(GroupReason::NotChosen);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes an intent down and hands the action to the driver.
+    fn send(&mut self, action: Action) {
+        if let Action::Increase { intent, group, delta, expected_target, .. } = &action {
+            let options = self.group_index(group).and_then(|index| self.view(index)).map(|view| &view.cloud.options);
+            let patience = options.and_then(|o| o.provision_time).unwrap_or(self.settings.max_node_provision_time);
+            let at = self.observation.at;
+            self.memory.ledger.ask(*intent, group, *delta, *expected_target, at, patience);
+        }
+        self.waiting = Waiting::Acting(action);
+    }
+
+    fn increased(&mut self, intent: IntentId, group: &GroupId, delta: u32, result: Result<SizeOutcome, CloudError>) {
+        let at = self.at();
+        self.memory.ledger.answered(intent, &result);
+        let (accepted, error) = match result {
+            Ok(outcome) => (outcome.accepted.min(delta), outcome.shortfall),
+            // It may have been carried out: the pods wait for it until the next read tells.
+            Err(error) if error.outcome_unknown => (delta, Some(error)),
+            Err(error) => (0, Some(error)),
+        };
+        if accepted > 0 {
+            self.memory.last_scale_up_ms = Some(at.millis());
+        }
+        let Some(index) = self.group_index(group) else { return };
+        let missing = delta - accepted;
+        if let Some(state) = self.groups.get_mut(index) {
+            state.target += accepted;
+            state.asked += accepted;
+        }
+        if missing == 0 && error.is_none() {
+            return;
+        }
+        let error = error.unwrap_or_else(|| short(group));
+        self.plan.warnings.push(Warning::IncreaseFailed {
+            group: group.clone(),
+            delta,
+            accepted,
+            error: error.clone(),
+        });
+        if missing > 0 {
+            self.memory.back_off(group, at, error.to_string(), self.settings);
+            if let Some(state) = self.groups.get_mut(index) {
+                state.closed = Some(GroupReason::Failed(error));
+            }
+        }
+    }
+}
+
+fn api(outcome: Outcome) -> Result<(), String> {
+    match outcome {
+        Outcome::Api(result) => result,
+        Outcome::Size(_) | Outcome::Delete(_) => Err("the driver answered another question".to_owned()),
+    }
+}
+
+fn mismatched() -> CloudError {
+    own_error("the driver answered another question", true)
+}
+
+fn short(group: &GroupId) -> CloudError {
+    own_error(&format!("{group} accepted fewer machines than asked for and did not say why"), false)
+}
+
+fn own_error(message: &str, outcome_unknown: bool) -> CloudError {
+    CloudError {
+        class: crate::cloud::ErrorClass::Other,
+        scope: crate::cloud::ErrorScope::Provider,
+        code: String::new(),
+        message: message.to_owned(),
+        retry_after: None,
+        outcome_unknown,
+        request_id: None,
+    }
+}

@@ -1,0 +1,284 @@
+//! The beginning of a loop: settle, put pods on nodes, find out who needs one, place what already fits.
+
+use std::time::Duration;
+
+use plimsoll_model::pod::Scheduling;
+use plimsoll_model::symbol::known;
+use plimsoll_model::{Pod, Time};
+use plimsoll_scheduling::{Candidates, ClassId, NodeId};
+use rustc_hash::FxHashMap;
+
+use super::{GroupState, Loop, Pending};
+use crate::drain::Fate;
+use crate::ledger::FailureCause;
+use crate::observation::NodeIndex;
+use crate::plan::{GroupReason, IgnoreReason, PodIndex, PodOutcome, Warning};
+use crate::priorities::Priorities;
+use crate::settings::Settings;
+
+impl Loop<'_> {
+    pub(super) fn begin(&mut self) {
+        self.memory.forget(self.observation.at, self.settings);
+        self.settle();
+        self.read_priorities();
+        self.put_pods_on_nodes();
+        self.open_groups();
+        self.gather_pending();
+        self.place_what_fits();
+    }
+
+    fn read_priorities(&mut self) {
+        if self.settings.expander.iter().any(|name| name == "priority") {
+            match Priorities::find(self.observation.cluster, &self.settings.namespace) {
+                Ok(priorities) => self.priorities = priorities,
+                Err(error) => self.plan.warnings.push(Warning::Priorities(error)),
+            }
+        }
+    }
+
+    /// What did our writes do? Groups that could not be read are left as they are.
+    fn settle(&mut self) {
+        let at = self.at();
+        for view in &self.observation.groups {
+            if view.cloud.error.is_some() {
+                continue;
+            }
+            let reading = self.observation.reading(view);
+            for failure in self.memory.ledger.settle(&reading, at) {
+                let reason = match &failure.cause {
+                    FailureCause::Cloud(error) => error.to_string(),
+                    FailureCause::TimedOut(after) => format!("nodes did not register within {}s", after.as_secs()),
+                    FailureCause::NeverAccepted => "the request was never accepted".to_owned(),
+                };
+                self.memory.back_off(&failure.group, at, reason, self.settings);
+                self.plan.warnings.push(Warning::Failure(failure));
+            }
+        }
+    }
+
+    fn put_pods_on_nodes(&mut self) {
+        let cluster = self.observation.cluster;
+        self.pods_on = vec![vec![]; cluster.nodes.len()];
+        let mut runs: Vec<(usize, ClassId)> = Vec::with_capacity(cluster.pods.len());
+        for (index, pod) in cluster.pods.iter().enumerate() {
+            if pod.is_terminal() || self.is_expendable(pod) {
+                continue;
+            }
+            let Some(&node) = pod.counts_on().and_then(|name| self.observation.node_by_name.get(&name)) else {
+                continue;
+            };
+            if pod.node.is_none() && pod.deletion.is_some() {
+                continue;
+            }
+            let class = match pod.deletion {
+                Some(_) => self.snapshot.terminating_class(pod.held),
+                None => self.snapshot.class(pod.held),
+            };
+            runs.push((node, class));
+            if let Some(pods) = self.pods_on.get_mut(node) {
+                pods.push(index);
+            }
+        }
+        runs.sort_unstable();
+        for run in runs.chunk_by(|a, b| a == b) {
+            if let Some(&(node, class)) = run.first() {
+                self.snapshot.place(class, NodeId::new(node), u32::try_from(run.len()).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    /// Groups with their templates, limits and the nodes that are on their way.
+    fn open_groups(&mut self) {
+        let at = self.at();
+        let cluster = self.observation.cluster;
+        for node in &cluster.nodes {
+            let weight = self.limits.weigh(node);
+            self.limits.count(&weight, 1);
+        }
+        for view in &self.observation.groups {
+            let mut state = GroupState { target: view.cloud.target_size, ..GroupState::default() };
+            match &view.template {
+                Ok(template) => {
+                    state.weight = self.limits.weigh(&template.node);
+                    let shape = self.snapshot.shape(template);
+                    state.shape = Some(shape);
+                    // A node that is not ready yet is represented by a copy of what it will be.
+                    for &node in &view.starting {
+                        self.snapshot.remove_node(NodeId::new(node));
+                        let weight = cluster.nodes.get(node).map(|node| self.limits.weigh(node)).unwrap_or_default();
+                        self.limits.count(&weight, -1);
+                    }
+                    let starting = u32::try_from(view.starting.len()).unwrap_or(u32::MAX);
+                    let outstanding = self.memory.ledger.outstanding(&view.cloud.id);
+                    for _ in 0..starting.saturating_add(outstanding) {
+                        state.upcoming.push(self.snapshot.add_copy(shape));
+                        self.limits.count(&state.weight, 1);
+                    }
+                }
+                Err(problem) => state.closed = Some(GroupReason::NoTemplate(problem.clone())),
+            }
+            if let Some(backoff) = self.memory.backed_off(&view.cloud.id, at) {
+                let until = Time::from_millis(backoff.until_ms);
+                state.closed = Some(GroupReason::BackedOff { until, reason: backoff.reason.clone() });
+            }
+            if state.target >= view.cloud.max_size {
+                state.closed = Some(GroupReason::AtMaxSize(view.cloud.max_size));
+            }
+            match view.cloud.status {
+                crate::cloud::GroupStatus::Active => {}
+                crate::cloud::GroupStatus::Suspended => state.closed = Some(GroupReason::Inactive("suspended")),
+                crate::cloud::GroupStatus::Deleting => state.closed = Some(GroupReason::Inactive("being deleted")),
+            }
+            if let Some(error) = &view.cloud.error {
+                state.closed = Some(GroupReason::Unreadable(error.clone()));
+            }
+            self.groups.push(state);
+        }
+        let removed: Vec<NodeIndex> = self.nodes_being_removed();
+        for node in removed {
+            self.snapshot.close(NodeId::new(node));
+        }
+    }
+
+    /// Nodes on their way out, by us or by somebody who left the taint.
+    fn nodes_being_removed(&self) -> Vec<NodeIndex> {
+        let cluster = self.observation.cluster;
+        let going = |&(_, node): &(usize, &plimsoll_model::Node)| {
+            node.taint(known::TO_BE_DELETED).is_some() || self.memory.removals.contains_key(cluster.text(node.name))
+        };
+        cluster.nodes.iter().enumerate().filter(going).map(|(index, _)| index).collect()
+    }
+
+    pub(crate) fn is_expendable(&self, pod: &Pod) -> bool {
+        let priority = self.observation.cluster.specs[pod.spec].priority;
+        priority.is_some_and(|priority| priority < self.settings.expendable_pods_priority_cutoff)
+    }
+
+    fn gather_pending(&mut self) {
+        let observation = self.observation;
+        let cluster = observation.cluster;
+        let mut wanting: Vec<(PodIndex, bool)> = Vec::new();
+        for (index, pod) in cluster.pods.iter().enumerate() {
+            if pod.node.is_some() {
+                continue;
+            }
+            if let Some(reason) = self.ignore(pod) {
+                self.outcomes.insert(index, PodOutcome::Ignored(reason));
+                continue;
+            }
+            let nominated = pod.nominated_node.and_then(|name| observation.node_by_name.get(&name));
+            if let Some(&node) = nominated {
+                let place = self.place(NodeId::new(node));
+                self.outcomes.insert(index, PodOutcome::FitsExisting(place));
+                continue;
+            }
+            wanting.push((index, false));
+        }
+        // Pods of nodes that are being drained will need a place too.
+        let rules = self.drain_rules();
+        for (name, removal) in &self.memory.removals {
+            let node = cluster.symbols.find(name).and_then(|name| observation.node_by_name.get(&name));
+            let Some(pods) = node.filter(|_| removal.drain).and_then(|&node| self.pods_on.get(node)) else { continue };
+            for &index in pods {
+                let moves = |pod: &Pod| pod.deletion.is_none() && rules.fate(pod, None) == Fate::Moves;
+                if cluster.pods.get(index).is_some_and(moves) {
+                    wanting.push((index, true));
+                }
+            }
+        }
+        self.pending = self.into_classes(wanting);
+    }
+
+    /// Groups pods by class, in an order that does not depend on the order of the input: by priority, then by how large
+    /// a share of the cluster's largest node they ask for, then by name.
+    fn into_classes(&mut self, pods: Vec<(PodIndex, bool)>) -> Vec<Pending> {
+        let cluster = self.observation.cluster;
+        let mut classes: FxHashMap<(ClassId, bool), Pending> = FxHashMap::default();
+        for (index, evicted) in pods {
+            let Some(pod) = cluster.pods.get(index) else { continue };
+            let class = self.snapshot.class(pod.spec);
+            let new = || Pending { class, spec: pod.spec, pods: vec![], placed: vec![], evicted };
+            classes.entry((class, evicted)).or_insert_with(new).pods.push(index);
+        }
+        let name = |&index: &PodIndex| {
+            let pod = cluster.pods.get(index);
+            pod.map(|pod| (cluster.text(cluster.specs[pod.spec].namespace), &*pod.name))
+        };
+        let mut classes: Vec<Pending> = classes.into_values().collect();
+        for class in &mut classes {
+            class.pods.sort_by(|a, b| name(a).cmp(&name(b)));
+        }
+        let largest = |of: fn(&plimsoll_model::Resources) -> i64| {
+            let nodes = cluster.nodes.iter().map(|node| of(&node.allocatable));
+            let templates = self.observation.groups.iter().filter_map(|group| group.template.as_ref().ok());
+            nodes.chain(templates.map(|template| of(&template.node.allocatable))).max().unwrap_or(1).max(1)
+        };
+        let (cpu, memory) = (largest(|r| r.cpu_milli), largest(|r| r.memory_bytes));
+        let share = |pending: &Pending| {
+            let requests = &cluster.specs[pending.spec].requests;
+            let scalars = requests.scalars.len();
+            let share = requests.cpu_milli as f64 / cpu as f64 + requests.memory_bytes as f64 / memory as f64;
+            (scalars, share)
+        };
+        let priority = |pending: &Pending| cluster.specs[pending.spec].priority.unwrap_or(0);
+        classes.sort_by(|a, b| {
+            let (scalars_a, share_a) = share(a);
+            let (scalars_b, share_b) = share(b);
+            (priority(b).cmp(&priority(a)))
+                .then(scalars_b.cmp(&scalars_a))
+                .then(share_b.total_cmp(&share_a))
+                .then_with(|| a.pods.first().and_then(name).cmp(&b.pods.first().and_then(name)))
+        });
+        classes
+    }
+
+    fn ignore(&self, pod: &Pod) -> Option<IgnoreReason> {
+        if pod.is_terminal() {
+            return Some(IgnoreReason::Ended);
+        }
+        if pod.deletion.is_some() {
+            return Some(IgnoreReason::Deleting);
+        }
+        match pod.scheduling {
+            Scheduling::Gated => return Some(IgnoreReason::Gated),
+            // A file has no history: whoever has not been looked at yet counts as looked at.
+            Scheduling::Unseen if !self.settings.waits_elapsed && pod.nominated_node.is_none() => {
+                return Some(IgnoreReason::NotUnschedulable);
+            }
+            Scheduling::Refused => return Some(IgnoreReason::NotUnschedulable),
+            Scheduling::Unseen | Scheduling::Unschedulable | Scheduling::Done => {}
+        }
+        if self.is_expendable(pod) {
+            return Some(IgnoreReason::Expendable);
+        }
+        if pod.is_daemon_set_pod() {
+            return Some(IgnoreReason::DaemonSet);
+        }
+        let delay = young_delay(pod, self.settings);
+        let young = !self.settings.waits_elapsed
+            && !delay.is_zero()
+            && pod.created_at.is_some_and(|created| self.at().since(created) <= delay);
+        young.then_some(IgnoreReason::Young(delay))
+    }
+
+    /// Puts pending pods on nodes that are there or on their way.
+    fn place_what_fits(&mut self) {
+        let existing: Vec<NodeId> = (0..self.observation.cluster.nodes.len()).map(NodeId::new).collect();
+        let upcoming: Vec<NodeId> = self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect();
+        for pending in &mut self.pending {
+            for candidates in [&existing, &upcoming] {
+                let left = pending.left();
+                if left > 0 && !candidates.is_empty() {
+                    let runs = self.snapshot.pack(pending.class, left, Candidates::Of(candidates));
+                    pending.placed.extend(runs.into_iter().map(|run| (run.node, run.count)));
+                }
+            }
+        }
+    }
+}
+
+/// How old a pod must be before it counts: the flag, or a longer delay of its own.
+fn young_delay(pod: &Pod, settings: &Settings) -> Duration {
+    let own = pod.scale_up_delay_ms.and_then(|millis| u64::try_from(millis).ok()).map(Duration::from_millis);
+    own.filter(|own| *own >= settings.new_pod_scale_up_delay).unwrap_or(settings.new_pod_scale_up_delay)
+}

@@ -1,0 +1,110 @@
+//! The end of a loop: what became of every pod, and why not better.
+
+use plimsoll_scheduling::NodeId;
+
+use super::Loop;
+use crate::plan::{GroupReason, NotHelped, Place, PodIndex, PodOutcome, ScaleUp};
+
+impl Loop<'_> {
+    pub(super) fn report(&mut self) {
+        self.tell_pods();
+        self.tell_growth();
+        self.tell_unhelped();
+        self.plan.upcoming = self
+            .groups
+            .iter()
+            .zip(&self.observation.groups)
+            .filter(|(state, _)| !state.upcoming.is_empty())
+            .map(|(state, view)| (view.cloud.id.clone(), u32::try_from(state.upcoming.len()).unwrap_or(u32::MAX)))
+            .collect();
+        self.plan.pods = self.outcomes.drain().collect();
+        self.plan.pods.sort_by_key(|&(pod, _)| pod);
+    }
+
+    fn tell_pods(&mut self) {
+        let existing = self.observation.cluster.nodes.len();
+        let pending = std::mem::take(&mut self.pending);
+        for class in pending.iter().filter(|class| !class.evicted) {
+            let mut pods = class.pods.iter().copied();
+            for &(node, count) in &class.placed {
+                let place = self.place(node);
+                let new = self.groups.iter().any(|group| group.new.contains(&node));
+                for pod in pods.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX)) {
+                    let outcome = if node.index() < existing {
+                        PodOutcome::FitsExisting(place.clone())
+                    } else if new {
+                        PodOutcome::ScaleUp(place.clone())
+                    } else {
+                        PodOutcome::FitsUpcoming(place.clone())
+                    };
+                    self.outcomes.insert(pod, outcome);
+                }
+            }
+            for pod in pods {
+                self.outcomes.insert(pod, PodOutcome::NotHelped);
+            }
+        }
+        self.pending = pending;
+    }
+
+    fn tell_growth(&mut self) {
+        for index in 0..self.decisions.len() {
+            let Some((group, because)) = self.decisions.get(index).cloned() else { continue };
+            let (Some(state), Some(view)) = (self.groups.get(group), self.view(group)) else { continue };
+            let told = self.plan.scale_up.iter().any(|told| told.group == view.cloud.id);
+            if told || state.asked == 0 {
+                continue;
+            }
+            let first = u32::try_from(state.upcoming.len()).unwrap_or(u32::MAX);
+            let mut pods: Vec<PodIndex> = Vec::new();
+            for (&pod, outcome) in &self.outcomes {
+                match outcome {
+                    PodOutcome::ScaleUp(Place::New(on, number)) if *on == view.cloud.id && *number >= first => {
+                        pods.push(pod);
+                    }
+                    _ => {}
+                }
+            }
+            pods.sort_unstable();
+            let from = view.cloud.target_size;
+            let to = from.saturating_add(state.asked);
+            self.plan.scale_up.push(ScaleUp { group: view.cloud.id.clone(), from, to, pods, because });
+        }
+    }
+
+    /// One reason per group for every class that is not helped: what a fresh node would refuse, or why there is none.
+    fn tell_unhelped(&mut self) {
+        let unhelped: Vec<usize> = (0..self.pending.len())
+            .filter(|&index| self.pending.get(index).is_some_and(|class| class.left() > 0 && !class.evicted))
+            .collect();
+        if unhelped.is_empty() {
+            return;
+        }
+        let mut reasons: Vec<Vec<(crate::cloud::GroupId, GroupReason)>> = vec![vec![]; unhelped.len()];
+        for group in 0..self.groups.len() {
+            let Some(view) = self.view(group) else { continue };
+            let closed = self.groups.get(group).and_then(|state| state.closed.clone());
+            self.snapshot.fork();
+            let shape = self.groups.get(group).and_then(|state| state.shape);
+            let fresh: Option<NodeId> = shape.map(|shape| self.snapshot.add_copy(shape));
+            for (slot, &class) in reasons.iter_mut().zip(&unhelped) {
+                let Some(class) = self.pending.get(class).map(|pending| pending.class) else { continue };
+                let refusal = fresh.and_then(|node| self.snapshot.refusal(class, node));
+                let reason = match (refusal, &closed) {
+                    // What the template refuses stays true when the group can grow again.
+                    (Some(refusal), _) => GroupReason::Refused(refusal),
+                    (None, Some(closed)) => closed.clone(),
+                    (None, None) => GroupReason::NoRoundLeft,
+                };
+                slot.push((view.cloud.id.clone(), reason));
+            }
+            self.snapshot.revert();
+        }
+        for (reasons, class) in reasons.into_iter().zip(unhelped) {
+            let Some(pending) = self.pending.get(class) else { continue };
+            let placed = pending.pods.len() - usize::try_from(pending.left()).unwrap_or(0);
+            let pods = pending.pods.iter().skip(placed).copied().collect();
+            self.plan.not_helped.push(NotHelped { spec: pending.spec, pods, reasons });
+        }
+    }
+}

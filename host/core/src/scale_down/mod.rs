@@ -1,0 +1,5 @@
+//! Removing nodes: which are idle, what holds them, where their pods would go, and when they may go.
+
+mod candidates;
+mod removal;
+mod select;

@@ -1,0 +1,7 @@
+//! Growing groups: options, the choice between them, what is trimmed, and what the cloud is asked for.
+
+pub(crate) mod choice;
+mod increase;
+pub(crate) mod options;
+mod question;
+mod trim;

@@ -1,0 +1,85 @@
+//! Gives back new nodes that turned out unneeded.
+//!
+//! Options are chosen one after the other, each as if it were the last. A later one often leaves room for what an
+//! earlier one made a node for. Before anything is asked of the cloud, every new node is tried once, emptiest first: if
+//! its pods fit on the others, it is dropped.
+
+use plimsoll_scheduling::{Candidates, ClassId, NodeId};
+use rustc_hash::FxHashMap;
+
+use crate::control_loop::Loop;
+
+impl Loop<'_> {
+    /// Drops new nodes, not yet asked for, whose pods fit elsewhere.
+    pub(crate) fn trim(&mut self) {
+        // With one group there is nothing to gain: its own packing left no such node.
+        let mut groups = self.decisions.iter().map(|&(group, _)| group);
+        let first = groups.next();
+        if groups.all(|group| Some(group) == first) {
+            return;
+        }
+        let mut pods_on = self.pending_by_node();
+        let mut candidates: Vec<(u32, NodeId)> = Vec::new();
+        for state in &self.groups {
+            for &node in state.new.iter().skip(usize::try_from(state.asked).unwrap_or(usize::MAX)) {
+                let pods = pods_on.get(&node).into_iter().flatten().map(|&(_, count)| count).sum();
+                candidates.push((pods, node));
+            }
+        }
+        candidates.sort_unstable();
+        // The fullest first: what is nearly empty may still go itself.
+        let mut others: Vec<NodeId> = candidates.iter().rev().map(|&(_, node)| node).collect();
+        for &(_, node) in &candidates {
+            let pods = pods_on.get(&node).cloned().unwrap_or_default();
+            others.retain(|&other| other != node);
+            self.snapshot.fork();
+            for &(class, count) in &pods {
+                self.snapshot.unplace(class, node, count);
+            }
+            self.snapshot.remove_node(node);
+            let mut moves = Vec::new();
+            let fits = pods.iter().all(|&(class, count)| {
+                let runs = self.snapshot.pack(class, count, Candidates::Of(&others));
+                let placed: u32 = runs.iter().map(|run| run.count).sum();
+                moves.extend(runs.into_iter().map(|run| (class, run.node, run.count)));
+                placed == count
+            });
+            if !fits {
+                self.snapshot.revert();
+                others.insert(0, node);
+                continue;
+            }
+            self.snapshot.commit();
+            self.forget(node);
+            for (class, node, count) in moves {
+                self.assign(class, node, count);
+                pods_on.entry(node).or_default().push((class, count));
+            }
+        }
+    }
+
+    /// Pending pods by the node that they are placed on.
+    pub(crate) fn pending_by_node(&self) -> FxHashMap<NodeId, Vec<(ClassId, u32)>> {
+        let mut pods_on: FxHashMap<NodeId, Vec<(ClassId, u32)>> = FxHashMap::default();
+        for pending in &self.pending {
+            for &(node, count) in &pending.placed {
+                pods_on.entry(node).or_default().push((pending.class, count));
+            }
+        }
+        pods_on
+    }
+
+    /// Takes a new node out of the books: its pods are pending again.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        for pending in &mut self.pending {
+            pending.placed.retain(|&(at, _)| at != node);
+        }
+        for state in &mut self.groups {
+            let before = state.new.len();
+            state.new.retain(|&new| new != node);
+            if state.new.len() < before {
+                self.limits.count(&state.weight, -1);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The node that each group would create next (the peer's rules).
+//!
+//! From a good node of the group, else from one that it had earlier, else from the provider, else from a bad node. A
+//! template that a file gives takes precedence over all of these.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_model::convert::{TaintParts, TemplateParts};
+use plimsoll_model::pod::OwnerKind;
+use plimsoll_model::symbol::known;
+use plimsoll_model::template::TemplatePod;
+use plimsoll_model::workload::DaemonSet;
+use plimsoll_model::{Cluster, Node, SpecId, Taint, TaintEffect, Template, Time};
+
+use crate::cloud::{self, CloudError, GroupId};
+use crate::observation::NodeIndex;
+use crate::readiness::{State, is_startup_taint};
+use crate::settings::Settings;
+
+/// Why nobody knows what a group would create.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TemplateProblem {
+    /// It has no node, and the provider says nothing.
+    #[error("it has no node, and the provider gives no template")]
+    Unknown,
+    /// The provider failed to tell.
+    #[error("the provider gives no template: {0}")]
+    Provider(CloudError),
+    /// The provider's template cannot be read.
+    #[error("the provider's template cannot be used: {0}")]
+    Unusable(String),
+}
+
+/// Where templates come from, apart from the cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources<'a> {
+    pub(crate) at: Time,
+    pub(crate) provided: &'a BTreeMap<GroupId, Result<Vec<cloud::NodeTemplate>, CloudError>>,
+    pub(crate) fixed: &'a BTreeMap<GroupId, Template>,
+    pub(crate) readiness: &'a [State],
+}
+
+/// A node must have been ready this long before others are modelled on it.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// The template of one group. A good node's template is remembered for the time when the group is empty.
+pub(crate) fn of_group(
+    group: &cloud::Group,
+    nodes: &[NodeIndex],
+    sources: &Sources<'_>,
+    cluster: &mut Cluster,
+    settings: &Settings,
+    remembered: &mut BTreeMap<GroupId, Template>,
+) -> Result<Template, TemplateProblem> {
+    if let Some(template) = sources.fixed.get(&group.id) {
+        let mut template = template.clone();
+        template.node = sanitized(&template.node, &group.id, cluster, settings);
+        let missing = daemon_set_pods(&template.node, &template.pods, cluster, |_| true);
+        template.pods.extend(missing);
+        return Ok(template);
+    }
+    let good = nodes.iter().copied().find(|&index| {
+        let settled = sources
+            .readiness
+            .get(index)
+            .is_some_and(|state| state.ready && state.since.is_none_or(|since| sources.at.since(since) > SETTLED));
+        let node = cluster.nodes.get(index);
+        settled && node.is_some_and(|node| !node.unschedulable && node.taint(known::TO_BE_DELETED).is_none())
+    });
+    if let Some(template) = good.and_then(|index| from_node(index, &group.id, cluster, settings)) {
+        remembered.insert(group.id.clone(), template.clone());
+        return Ok(template);
+    }
+    if let Some(template) = remembered.get(&group.id) {
+        return Ok(template.clone());
+    }
+    let problem = match sources.provided.get(&group.id) {
+        Some(Ok(templates)) => match templates.first() {
+            Some(template) => match from_provider(template, &group.id, cluster, settings) {
+                Ok(template) => return Ok(template),
+                Err(problem) => problem,
+            },
+            None => TemplateProblem::Unknown,
+        },
+        Some(Err(error)) => TemplateProblem::Provider(error.clone()),
+        None => TemplateProblem::Unknown,
+    };
+    let bad = nodes.first().and_then(|&index| from_node(index, &group.id, cluster, settings));
+    bad.ok_or(problem)
+}
+
+fn from_node(index: NodeIndex, group: &GroupId, cluster: &mut Cluster, settings: &Settings) -> Option<Template> {
+    let name = cluster.nodes.get(index)?.name;
+    let model = cluster.nodes.get(index)?.clone();
+    let node = sanitized(&model, group, cluster, settings);
+    let stays = |pod: &&plimsoll_model::Pod| {
+        pod.node == Some(name)
+            && pod.deletion.is_none()
+            && !pod.is_terminal()
+            && (pod.drain.mirror || pod.is_daemon_set_pod())
+    };
+    let mut pods = Vec::new();
+    let mut present = Vec::new();
+    for pod in cluster.pods.iter().filter(stays) {
+        let daemon_set = pod.is_daemon_set_pod();
+        if let Some(owner) = pod.owner.filter(|owner| owner.kind == OwnerKind::DaemonSet) {
+            present.push((cluster.specs[pod.spec].namespace, owner.name));
+        }
+        pods.push(TemplatePod { name: cluster.pod_name(pod).into(), spec: pod.held, daemon_set });
+    }
+    let missing: Vec<TemplatePod> = daemon_set_pods(&node, &[], cluster, |daemon_set| {
+        let wanted = settings.force_ds || daemon_set.node_critical;
+        wanted && !present.contains(&(daemon_set.namespace, daemon_set.name))
+    });
+    pods.extend(missing);
+    Some(Template { node, pods })
+}
+
+fn from_provider(
+    provided: &cloud::NodeTemplate,
+    group: &GroupId,
+    cluster: &mut Cluster,
+    settings: &Settings,
+) -> Result<Template, TemplateProblem> {
+    let mut labels = provided.labels.clone();
+    for (key, value) in [
+        ("kubernetes.io/arch", provided.arch.as_str()),
+        ("kubernetes.io/os", &provided.os),
+        ("node.kubernetes.io/instance-type", &provided.instance_type),
+        ("topology.kubernetes.io/region", &provided.region),
+        ("topology.kubernetes.io/zone", provided.zone.as_deref().unwrap_or("")),
+    ] {
+        if !value.is_empty() && !labels.iter().any(|(present, _)| present == key) {
+            labels.push((key.to_owned(), value.to_owned()));
+        }
+    }
+    let taint = |taint: &'_ cloud::TaintText| (taint.key.clone(), taint.value.clone(), taint.effect.name());
+    let taints: Vec<(String, String, &str)> = provided.taints.iter().map(taint).collect();
+    let taints: Vec<TaintParts<'_>> =
+        taints.iter().map(|(key, value, effect)| TaintParts { key, value, effect }).collect();
+    let parts = TemplateParts {
+        name: group.as_str(),
+        labels: &labels,
+        taints: &taints,
+        capacity: &provided.capacity,
+        allocatable: &provided.allocatable,
+    };
+    let node =
+        cluster.converter().template_node(&parts).map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
+    let node = sanitized(&node, group, cluster, settings);
+    let pods = daemon_set_pods(&node, &[], cluster, |_| true);
+    Ok(Template { node, pods })
+}
+
+/// A node as its successors will be: without what belongs to this one machine or to the moment.
+fn sanitized(model: &Node, group: &GroupId, cluster: &mut Cluster, settings: &Settings) -> Node {
+    let name = cluster.symbols.intern(&format!("template-node-for-{group}"));
+    let passing = |taint: &&Taint| {
+        let key = cluster.symbols.text(taint.key);
+        !(taint.key == known::TO_BE_DELETED
+            || taint.key == known::DELETION_CANDIDATE
+            || CONDITION_TAINTS.contains(&key)
+            || is_startup_taint(key, settings)
+            || key.starts_with(STATUS_TAINT_PREFIX)
+            || settings.status_taints.iter().any(|status| status == key))
+    };
+    Node {
+        name,
+        uid: Box::default(),
+        labels: model.labels.with(known::HOSTNAME, name).with(known::TEMPLATE_NODE, known::TRUE),
+        taints: model.taints.iter().filter(passing).copied().collect(),
+        unschedulable: model.unschedulable && !settings.scale_from_unschedulable,
+        provider_id: Box::default(),
+        internal_ip: None,
+        created_at: None,
+        conditions: Box::default(),
+        ..model.clone()
+    }
+}
+
+/// Taints that tell of a passing condition of one node.
+const CONDITION_TAINTS: &[&str] = &[
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "cloud.google.com/impending-node-termination",
+    "NodeWithImpairedVolumes",
+];
+const STATUS_TAINT_PREFIX: &str = "status-taint.cluster-autoscaler.kubernetes.io/";
+
+/// Pods of the DaemonSets that would run on a node and are wanted.
+fn daemon_set_pods(
+    node: &Node,
+    present: &[TemplatePod],
+    cluster: &Cluster,
+    wanted: impl Fn(&DaemonSet) -> bool,
+) -> Vec<TemplatePod> {
+    let runs = |daemon_set: &&DaemonSet| wanted(daemon_set) && runs_on(daemon_set.spec, node, cluster);
+    let pod = |daemon_set: &DaemonSet| TemplatePod {
+        name: format!("{}/{}", cluster.text(daemon_set.namespace), cluster.text(daemon_set.name)).into(),
+        spec: daemon_set.spec,
+        daemon_set: true,
+    };
+    let known = |pod: &TemplatePod| present.iter().any(|other| other.spec == pod.spec);
+    cluster.daemon_sets.iter().filter(runs).map(pod).filter(|pod| !known(pod)).collect()
+}
+
+/// Whether a DaemonSet puts a pod on a node: name, node selector and affinity, taints. Resources are not looked at
+/// (the DaemonSet controller's rule).
+fn runs_on(spec: SpecId, node: &Node, cluster: &Cluster) -> bool {
+    let (spec, symbols) = (&cluster.specs[spec], &cluster.symbols);
+    let affinity = spec.node_affinity.as_ref();
+    spec.node_name.is_none_or(|name| name == node.name)
+        && node.labels.contains(&spec.node_selector)
+        && affinity.is_none_or(|affinity| affinity.matches(&node.labels, Some(node.name), symbols))
+        && node.taints.iter().all(|taint| {
+            taint.effect == TaintEffect::PreferNoSchedule
+                || spec.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        })
+}

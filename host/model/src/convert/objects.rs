@@ -1,0 +1,389 @@
+//! Which kinds of objects are read, and where each goes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::policy::v1 as policy;
+use k8s_openapi::api::storage::v1 as storage;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::cluster::{Cluster, ConfigMap};
+use crate::template::Template;
+
+use super::error::{ConvertError, FieldPath, Segment};
+use super::metadata;
+
+/// An object that has a place in a cluster.
+pub trait Import {
+    /// Adds it. An object of the same kind and name that is there already is not looked for.
+    ///
+    /// # Errors
+    ///
+    /// If something in it cannot be read; nothing is added then.
+    fn import(&self, cluster: &mut Cluster) -> Result<(), ConvertError>;
+}
+
+/// Why an object in a file was not taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// A field does not have the shape that Kubernetes defines.
+    #[error("{}{message}", prefix(path))]
+    Shape {
+        /// The field.
+        path: FieldPath,
+        /// What was found and expected.
+        message: String,
+    },
+    /// A value cannot be read.
+    #[error(transparent)]
+    Value(#[from] ConvertError),
+}
+
+fn prefix(path: &FieldPath) -> String {
+    if path.is_root() { String::new() } else { format!("{path}: ") }
+}
+
+impl ObjectError {
+    /// The field that it is about.
+    pub fn path(&self) -> &FieldPath {
+        match self {
+            Self::Shape { path, .. } => path,
+            Self::Value(error) => &error.path,
+        }
+    }
+
+    /// The same error seen from one level further out.
+    pub fn under(self, key: &'static str) -> Self {
+        let segment = Segment::Key(key.into());
+        match self {
+            Self::Shape { path, message } => Self::Shape { path: path.under(segment), message },
+            Self::Value(error) => Self::Value(error.under(segment)),
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($name:ident: $object:ty, $version:literal, $scope:ident;)*) => {
+        /// A kind of object that is read, or that is known and does not matter.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Kind {
+            $(
+                #[doc = concat!("`", $version, "` ", stringify!($name), ".")]
+                $name,
+            )*
+            /// Known, and nothing that the autoscaler looks at.
+            Unneeded,
+        }
+
+        impl Kind {
+            /// The kind by its API version and name; none if it is not known.
+            pub fn find(api_version: &str, kind: &str) -> Option<Self> {
+                match (api_version, kind) {
+                    $(($version, stringify!($name)) => Some(Self::$name),)*
+                    _ => is_unneeded(api_version, kind).then_some(Self::Unneeded),
+                }
+            }
+
+            /// Whether its objects live in namespaces.
+            pub fn is_namespaced(self) -> bool {
+                match self {
+                    $(Self::$name => stringify!($scope) == "namespaced",)*
+                    Self::Unneeded => false,
+                }
+            }
+
+            /// Reads an object of this kind from JSON text and adds it to a cluster.
+            ///
+            /// # Errors
+            ///
+            /// If the text is no object of this kind, or a value in it cannot be read.
+            pub fn import_text(self, text: &str, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                match self {
+                    $(Self::$name => Ok(from_text::<$object>(text)?.import(cluster)?),)*
+                    Self::Unneeded => Ok(()),
+                }
+            }
+
+            /// Reads an object of this kind from a JSON tree and adds it to a cluster.
+            ///
+            /// # Errors
+            ///
+            /// If the tree is no object of this kind, or a value in it cannot be read.
+            pub fn import_value(self, value: Value, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                match self {
+                    $(Self::$name => Ok(from_value::<$object>(value)?.import(cluster)?),)*
+                    Self::Unneeded => Ok(()),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Node: core::Node, "v1", global;
+    Pod: core::Pod, "v1", namespaced;
+    DaemonSet: apps::DaemonSet, "apps/v1", namespaced;
+    ReplicaSet: apps::ReplicaSet, "apps/v1", namespaced;
+    StatefulSet: apps::StatefulSet, "apps/v1", namespaced;
+    Job: batch::Job, "batch/v1", namespaced;
+    ReplicationController: core::ReplicationController, "v1", namespaced;
+    PodDisruptionBudget: policy::PodDisruptionBudget, "policy/v1", namespaced;
+    Namespace: core::Namespace, "v1", global;
+    PersistentVolumeClaim: core::PersistentVolumeClaim, "v1", namespaced;
+    PersistentVolume: core::PersistentVolume, "v1", global;
+    StorageClass: storage::StorageClass, "storage.k8s.io/v1", global;
+    CSINode: storage::CSINode, "storage.k8s.io/v1", global;
+    CSIDriver: storage::CSIDriver, "storage.k8s.io/v1", global;
+    CSIStorageCapacity: storage::CSIStorageCapacity, "storage.k8s.io/v1", namespaced;
+    VolumeAttachment: storage::VolumeAttachment, "storage.k8s.io/v1", global;
+    ConfigMap: core::ConfigMap, "v1", namespaced;
+}
+
+/// Kinds that dumps of whole clusters hold and that change no decision. Priorities of pods, for instance, are numbers in
+/// the pods themselves.
+fn is_unneeded(api_version: &str, kind: &str) -> bool {
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    match group {
+        "" => matches!(
+            kind,
+            "ComponentStatus"
+                | "Endpoints"
+                | "Event"
+                | "LimitRange"
+                | "PodTemplate"
+                | "ResourceQuota"
+                | "Secret"
+                | "Service"
+                | "ServiceAccount"
+        ),
+        "apps" => matches!(kind, "Deployment" | "ControllerRevision"),
+        "batch" => kind == "CronJob",
+        "storage.k8s.io" => kind == "VolumeAttributesClass",
+        "scheduling.k8s.io" => kind == "PriorityClass",
+        "node.k8s.io" => kind == "RuntimeClass",
+        "admissionregistration.k8s.io"
+        | "apiextensions.k8s.io"
+        | "apiregistration.k8s.io"
+        | "autoscaling"
+        | "certificates.k8s.io"
+        | "coordination.k8s.io"
+        | "discovery.k8s.io"
+        | "events.k8s.io"
+        | "flowcontrol.apiserver.k8s.io"
+        | "metrics.k8s.io"
+        | "networking.k8s.io"
+        | "rbac.authorization.k8s.io" => true,
+        _ => false,
+    }
+}
+
+/// Straight into the type; if that fails, once more with amounts that were written as numbers turned into text, as
+/// Kubernetes forgives them. Only one kind of deserializer ever meets these types: they are so large that another would
+/// double the work of the compiler. That is also why the path of an error is found by its position.
+fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, ObjectError> {
+    serde_json::from_str(text).or_else(|error| match serde_json::from_str(text) {
+        Ok(value) => from_value(value),
+        Err(_) => Err(shape_error(&error, text)),
+    })
+}
+
+fn from_value<T: DeserializeOwned>(mut value: Value) -> Result<T, ObjectError> {
+    amounts_as_text(&mut value);
+    let text = value.to_string();
+    serde_json::from_str(&text).map_err(|error| shape_error(&error, &text))
+}
+
+fn shape_error(error: &serde_json::Error, text: &str) -> ObjectError {
+    let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    let at = (line_start + error.column()).saturating_sub(1);
+    ObjectError::Shape { path: path_at(text, at), message: json_message(error) }
+}
+
+/// The innermost value that a position of a JSON text is part of, or that follows at once: where the parser was when it
+/// refused a value, which is after a value that it has read, and before an object or list that it only looked at. (A list
+/// in place of an object is refused after its bracket; if another list or object follows there, the path is one too deep.)
+fn path_at(text: &str, at: usize) -> FieldPath {
+    let holds = |value: &RawValue| {
+        let start = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        let follows = || {
+            value.get().starts_with(['{', '['])
+                && text.get(at + 1..start).is_some_and(|between| between.trim_ascii().is_empty())
+        };
+        (start..start + value.get().len()).contains(&at) || follows()
+    };
+    let mut path = Vec::new();
+    let mut inner = text;
+    loop {
+        let found = match inner.bytes().next() {
+            Some(b'{') => serde_json::from_str::<BTreeMap<String, &RawValue>>(inner).ok().and_then(|fields| {
+                let field = fields.into_iter().find(|(_, value)| holds(value));
+                field.map(|(key, value)| (Segment::Key(key.into()), value))
+            }),
+            Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(inner).ok().and_then(|items| {
+                let item = items.into_iter().enumerate().find(|(_, value)| holds(value));
+                item.map(|(index, value)| (Segment::Index(index), value))
+            }),
+            _ => None,
+        };
+        let Some((segment, value)) = found else { return path.into_iter().collect() };
+        path.push(segment);
+        inner = value.get();
+    }
+}
+
+/// The text of an error without the place, which readers tell in terms of the whole file.
+pub(crate) fn json_message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+/// Numbers where Kubernetes takes amounts become text: `cpu: 4` means `cpu: "4"`. The `count` of volumes that a CSINode
+/// gives as its `allocatable` is the one number there that stays one.
+fn amounts_as_text(value: &mut Value) {
+    const LISTS: [&str; 6] = ["requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources"];
+    const SINGLE: [&str; 2] = ["capacity", "maximumVolumeSize"];
+    const NUMBER: &str = "count";
+    fn to_text(value: &mut Value) {
+        if let Value::Number(number) = value {
+            *value = Value::String(number.to_string());
+        }
+    }
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::Object(amounts) if LISTS.contains(&key.as_str()) => {
+                        let amounts = amounts.iter_mut().filter(|(name, _)| *name != NUMBER);
+                        amounts.for_each(|(_, amount)| to_text(amount));
+                    }
+                    Value::Number(_) if SINGLE.contains(&key.as_str()) => to_text(value),
+                    _ => amounts_as_text(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(amounts_as_text),
+        _ => {}
+    }
+}
+
+impl Cluster {
+    /// A template from a `v1` Node and pods as JSON trees. A node without a name gets `name`.
+    ///
+    /// # Errors
+    ///
+    /// If the trees are no such objects or a value cannot be read; the path starts with `template` or `templatePods`.
+    pub fn template_from_values(&mut self, name: &str, node: Value, pods: Vec<Value>) -> Result<Template, ObjectError> {
+        let node: core::Node = from_value(node).map_err(|error| error.under("template"))?;
+        let pods: Vec<core::Pod> = from_value(Value::Array(pods)).map_err(|error| error.under("templatePods"))?;
+        Ok(self.converter().template(name, &node, &pods)?)
+    }
+}
+
+macro_rules! import_into {
+    ($($object:ty => |$cluster:ident, $this:ident| $body:expr;)*) => {
+        $(impl Import for $object {
+            fn import(&self, $cluster: &mut Cluster) -> Result<(), ConvertError> {
+                let $this = self;
+                $body;
+                Ok(())
+            }
+        })*
+    };
+}
+
+import_into! {
+    core::Node => |cluster, node| { let node = cluster.converter().node(node)?; cluster.nodes.push(node) };
+    core::Pod => |cluster, pod| { let pod = cluster.converter().pod(pod)?; cluster.pods.push(pod) };
+    apps::DaemonSet => |cluster, set| { let set = cluster.converter().daemon_set(set)?; cluster.daemon_sets.push(set) };
+    apps::ReplicaSet => |cluster, set| { let set = cluster.converter().replica_set(set)?; cluster.controllers.push(set) };
+    apps::StatefulSet => |cluster, set| { let set = cluster.converter().stateful_set(set)?; cluster.controllers.push(set) };
+    batch::Job => |cluster, job| { let job = cluster.converter().job(job)?; cluster.controllers.push(job) };
+    core::ReplicationController => |cluster, controller| {
+        let controller = cluster.converter().replication_controller(controller)?;
+        cluster.controllers.push(controller)
+    };
+    policy::PodDisruptionBudget => |cluster, budget| {
+        let budget = cluster.converter().disruption_budget(budget)?;
+        cluster.disruption_budgets.push(budget)
+    };
+    core::Namespace => |cluster, namespace| {
+        let name = cluster.symbols.intern(metadata::name(&namespace.metadata)?);
+        let labels = metadata::labels(namespace.metadata.labels.as_ref(), &mut cluster.symbols);
+        cluster.namespaces.insert(name, labels)
+    };
+    core::PersistentVolumeClaim => |cluster, claim| {
+        let namespace = metadata::namespace(&claim.metadata, &mut cluster.symbols);
+        let name = cluster.symbols.intern(metadata::name(&claim.metadata)?);
+        let claim = cluster.converter().claim(claim)?;
+        cluster.storage.claims.insert((namespace, name), claim)
+    };
+    core::PersistentVolume => |cluster, volume| {
+        let name = cluster.symbols.intern(metadata::name(&volume.metadata)?);
+        let volume = cluster.converter().persistent_volume(volume)?;
+        cluster.storage.volumes.insert(name, volume)
+    };
+    storage::StorageClass => |cluster, class| {
+        let name = cluster.symbols.intern(metadata::name(&class.metadata)?);
+        let class = cluster.converter().storage_class(class);
+        cluster.storage.classes.insert(name, class)
+    };
+    storage::CSINode => |cluster, node| {
+        let name = cluster.symbols.intern(metadata::name(&node.metadata)?);
+        let node = cluster.converter().csi_node(node);
+        cluster.storage.csi_nodes.insert(name, node)
+    };
+    storage::CSIDriver => |cluster, driver| {
+        let name = cluster.symbols.intern(metadata::name(&driver.metadata)?);
+        let driver = cluster.converter().csi_driver(driver);
+        cluster.storage.csi_drivers.insert(name, driver)
+    };
+    storage::CSIStorageCapacity => |cluster, capacity| {
+        let capacity = cluster.converter().storage_capacity(capacity)?;
+        cluster.storage.capacities.push(capacity)
+    };
+    storage::VolumeAttachment => |cluster, attachment| {
+        let attachment = cluster.converter().attachment(attachment);
+        cluster.storage.attachments.push(attachment)
+    };
+    core::ConfigMap => |cluster, map| {
+        let data = map.data.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let namespace = metadata::namespace(&map.metadata, &mut cluster.symbols);
+        let name = cluster.symbols.intern(metadata::name(&map.metadata)?);
+        cluster.config_maps.push(ConfigMap { namespace, name, data })
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_where_the_parser_stopped() {
+        for (name, text, expected) in [
+            ("a number", r#"{"spec":{"nodeName":5}}"#, "spec.nodeName"),
+            ("a number before others", r#"{"spec":{"nodeName":5,"priority":1}}"#, "spec.nodeName"),
+            ("an object for a list", r#"{"spec":{"containers":{}}}"#, "spec.containers"),
+            ("over several lines", "{\n \"spec\": {\n  \"containers\":\n   {\n   }\n }\n}", "spec.containers"),
+            ("an element", r#"{"spec":{"containers":[{}, 7]}}"#, "spec.containers[1]"),
+            ("a list for an object", r#"{"spec":{"securityContext":["a"]}}"#, "spec.securityContext"),
+            ("an object for a text", r#"{"spec":{"containers":[{"args":[{"a":1}]}]}}"#, "spec.containers[0].args[0]"),
+            ("a list for an element", r#"{"spec":{"containers":[[]]}}"#, "spec.containers[0]"),
+            ("a text for a number", r#"{"spec":{"priority":"high","nodeName":"n"}}"#, "spec.priority"),
+            ("a key that needs brackets", r#"{"metadata":{"labels":{"a/b": true}}}"#, "metadata.labels[\"a/b\"]"),
+            ("a switch", r#"{"spec":{"hostNetwork":"yes"}}"#, "spec.hostNetwork"),
+            ("a time", r#"{"metadata":{"creationTimestamp":"yesterday","name":"p"}}"#, "metadata.creationTimestamp"),
+            ("not in ASCII", r#"{"metadata":{"name":"ä","uid":5}}"#, "metadata.uid"),
+            ("the object", "5", ""),
+        ] {
+            match from_text::<core::Pod>(text) {
+                Err(ObjectError::Shape { path, .. }) => assert_eq!(path.to_string(), expected, "{name}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The providers of one process, seen as one cloud: last good state, templates, prices, and who owns which group.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_core::cloud::{
+    Capabilities, CloudError, DeleteOutcome, ErrorClass, ErrorScope, GroupId, InstanceId, NodeHint, NodeTemplate,
+    PriceBook, SizeOutcome, Snapshot, WriteOptions,
+};
+use plimsoll_core::observation::CloudView;
+use plimsoll_model::{Cluster, Template};
+use plimsoll_plugins::Provider;
+use plimsoll_plugins::provider::RefreshRequest;
+
+/// How long a write may take.
+const WRITE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// One provider with what is known of its cloud.
+struct Attached {
+    provider: Provider,
+    capabilities: Option<Capabilities>,
+    revision: Option<String>,
+    /// The last good one.
+    snapshot: Snapshot,
+    /// Why the last read failed, if it did.
+    trouble: Option<CloudError>,
+    template_versions: BTreeMap<GroupId, String>,
+}
+
+/// All providers.
+pub(crate) struct Clouds {
+    attached: Vec<Attached>,
+    /// Groups of all providers.
+    snapshot: Snapshot,
+    /// What the providers can do together; the first to name an accelerator label decides it.
+    capabilities: Capabilities,
+    templates: BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
+    prices: Option<PriceBook>,
+    fixed: BTreeMap<GroupId, Template>,
+}
+
+impl Clouds {
+    pub(crate) fn new(providers: Vec<Provider>) -> Self {
+        let attach = |provider| Attached {
+            provider,
+            capabilities: None,
+            revision: None,
+            snapshot: Snapshot::default(),
+            trouble: None,
+            template_versions: BTreeMap::new(),
+        };
+        Self {
+            attached: providers.into_iter().map(attach).collect(),
+            snapshot: Snapshot::default(),
+            capabilities: Capabilities::default(),
+            templates: BTreeMap::new(),
+            prices: None,
+            fixed: BTreeMap::new(),
+        }
+    }
+
+    /// Reads every cloud. A provider that fails keeps its last good state, marked as not read, so that nothing is
+    /// written on the strength of it; the others are not affected. Returns what went wrong.
+    pub(crate) async fn refresh(&mut self, cluster: &Cluster) -> Vec<String> {
+        let mut troubles = Vec::new();
+        for attached in &mut self.attached {
+            attached.trouble = attached.refresh(cluster, &mut self.templates).await.err();
+            troubles.extend(attached.trouble.as_ref().map(ToString::to_string));
+        }
+        self.snapshot = Snapshot { groups: vec![], complete: true };
+        for attached in &self.attached {
+            self.snapshot.complete &= attached.snapshot.complete;
+            for group in &attached.snapshot.groups {
+                if self.snapshot.groups.iter().any(|known| known.id == group.id) {
+                    troubles.push(format!("node group {} is claimed by two providers; the first has it", group.id));
+                    continue;
+                }
+                let mut group = group.clone();
+                group.error = attached.trouble.clone().or(group.error);
+                self.snapshot.groups.push(group);
+            }
+        }
+        let known = |attached: &Attached| attached.capabilities.clone();
+        let first = self.attached.iter().filter_map(known).find(|known| known.accelerator_label.is_some());
+        self.capabilities = first.or_else(|| self.attached.iter().find_map(known)).unwrap_or_default();
+        self.read_prices().await;
+        troubles
+    }
+
+    async fn read_prices(&mut self) {
+        let mut all: Option<PriceBook> = None;
+        for attached in &self.attached {
+            // A provider without prices, or one that cannot tell them now, leaves its groups without.
+            let Ok(Some(book)) = attached.provider.prices().await else { continue };
+            match &mut all {
+                None => all = Some(book),
+                Some(all) => {
+                    all.templates.extend(book.templates);
+                    all.units.extend(book.units);
+                }
+            }
+        }
+        self.prices = all;
+    }
+
+    pub(crate) fn view(&self) -> CloudView<'_> {
+        CloudView {
+            snapshot: &self.snapshot,
+            capabilities: &self.capabilities,
+            templates: &self.templates,
+            fixed_templates: &self.fixed,
+            prices: self.prices.as_ref(),
+        }
+    }
+
+    fn owner(&self, group: &GroupId) -> Result<&Provider, CloudError> {
+        let owns = |attached: &&Attached| attached.snapshot.groups.iter().any(|known| known.id == *group);
+        let found = self.attached.iter().find(owns).map(|attached| &attached.provider);
+        found.ok_or_else(|| CloudError {
+            class: ErrorClass::NotFound,
+            scope: ErrorScope::Group(group.clone()),
+            code: String::new(),
+            message: format!("no provider has the node group {group}"),
+            retry_after: None,
+            outcome_unknown: false,
+            request_id: None,
+        })
+    }
+
+    pub(crate) async fn increase(
+        &self,
+        group: &GroupId,
+        delta: u32,
+        expected_target: u32,
+        idempotency_key: String,
+        reason: String,
+    ) -> Result<SizeOutcome, CloudError> {
+        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let call = self.owner(group)?.increase_size(group.clone(), delta, expected_target, false, options);
+        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        group: &GroupId,
+        instances: Vec<InstanceId>,
+        expected_target: u32,
+        min_size: u32,
+        idempotency_key: String,
+        reason: String,
+    ) -> Result<DeleteOutcome, CloudError> {
+        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let owner = self.owner(group)?;
+        let call = owner.delete_instances(group.clone(), instances, expected_target, min_size, false, options);
+        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+    }
+}
+
+impl Attached {
+    async fn refresh(
+        &mut self,
+        cluster: &Cluster,
+        templates: &mut BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
+    ) -> Result<(), CloudError> {
+        let failed = plimsoll_plugins::CallError::into_cloud_error;
+        let capabilities = match &self.capabilities {
+            Some(known) => known.clone(),
+            None => self.provider.capabilities().await.map_err(failed)?,
+        };
+        let nodes = if capabilities.features.needs_node_hints { hints(cluster, &capabilities) } else { vec![] };
+        self.capabilities = Some(capabilities);
+        let request = RefreshRequest { previous_revision: self.revision.clone(), only_groups: vec![], nodes };
+        let refresh = self.provider.refresh(request).await.map_err(failed)?;
+        self.revision = Some(refresh.revision);
+        match refresh.snapshot {
+            Some(snapshot) => self.snapshot = snapshot,
+            // Unchanged groups are as fresh as this read.
+            None => self.snapshot.groups.iter_mut().for_each(|group| group.observed_at = refresh.observed_at),
+        }
+        let versions = &self.template_versions;
+        let changed = |group: &&plimsoll_core::cloud::Group| versions.get(&group.id) != Some(&group.template_version);
+        let changed: Vec<GroupId> = self.snapshot.groups.iter().filter(changed).map(|group| group.id.clone()).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        for answer in self.provider.templates(changed).await.map_err(failed)? {
+            if answer.templates.is_ok() {
+                self.template_versions.insert(answer.group.clone(), answer.version);
+            }
+            templates.insert(answer.group, answer.templates);
+        }
+        Ok(())
+    }
+}
+
+fn hints(cluster: &Cluster, capabilities: &Capabilities) -> Vec<NodeHint> {
+    let hint = |node: &plimsoll_model::Node| NodeHint {
+        name: cluster.text(node.name).to_owned(),
+        provider_id: node.provider_id.to_string(),
+        internal_ip: node.internal_ip.as_deref().map(str::to_owned),
+        labels: capabilities
+            .wanted_node_labels
+            .iter()
+            .filter_map(|key| {
+                let value = node.labels.get(cluster.symbols.find(key)?)?;
+                Some((key.clone(), cluster.text(value).to_owned()))
+            })
+            .collect(),
+    };
+    cluster.nodes.iter().map(hint).collect()
+}

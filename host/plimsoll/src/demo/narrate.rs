@@ -1,0 +1,121 @@
+//! What happened, in sentences.
+
+use std::time::Duration;
+
+use plimsoll_core::observation::Observation;
+use plimsoll_core::plan::{Place, Plan};
+use plimsoll_model::Time;
+use plimsoll_sim::{Happened, What};
+
+use crate::terminal::plural;
+
+/// What kind of news a line is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tone {
+    /// The story goes on.
+    Story,
+    /// Something in the cluster.
+    Cluster,
+    /// The loop decided to grow.
+    Up,
+    /// The loop decided to shrink.
+    Down,
+    /// An idle node stays.
+    Kept,
+    /// Something is wrong.
+    Warning,
+}
+
+impl Tone {
+    /// A word of fixed width.
+    pub(crate) fn mark(self) -> &'static str {
+        match self {
+            Self::Story => "story  ",
+            Self::Cluster => "cluster",
+            Self::Up => "UP     ",
+            Self::Down => "DOWN   ",
+            Self::Kept => "kept   ",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One line of news.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Line {
+    /// Since the beginning.
+    pub(crate) at: Duration,
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+}
+
+/// `MM:SS` since the beginning.
+pub(crate) fn clock(at: Duration) -> String {
+    let seconds = at.as_secs();
+    format!("{:02}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// Something in the world.
+pub(crate) fn happened(happened: &Happened, begun: Time) -> Line {
+    let (tone, text) = match &happened.what {
+        What::Told(text) => (Tone::Story, text.clone()),
+        What::Scaled(workload, from, to) => (Tone::Cluster, format!("{workload} goes from {from} to {to} replicas")),
+        What::NodeRegistered { group, node } => (Tone::Cluster, format!("{node} ({group}) registers, not ready yet")),
+        What::NodeReady { node, .. } => (Tone::Cluster, format!("{node} is ready")),
+        What::NodeGone { node, .. } => (Tone::Cluster, format!("{node} is gone")),
+        What::MachineFailed { group, why } => (Tone::Warning, format!("the cloud refuses a machine of {group}: {why}")),
+        What::Bound(workload, count) => {
+            (Tone::Cluster, format!("the scheduler binds {} of {workload}", plural(*count as usize, "pod")))
+        }
+        What::Evicted(pod) => (Tone::Cluster, format!("{pod} is evicted")),
+        What::EvictionRefused(pod, why) => (Tone::Cluster, format!("the eviction of {pod} is refused for now: {why}")),
+    };
+    Line { at: happened.at.since(begun), tone, text }
+}
+
+/// What a loop decided.
+pub(crate) fn plan(plan: &Plan, observation: &Observation<'_>) -> Vec<(Tone, String)> {
+    let mut lines = Vec::new();
+    for growth in &plan.scale_up {
+        let because = &growth.because;
+        let why = match (&because.expander, &because.reason, because.score) {
+            (Some(expander), Some(reason), _) => format!("{expander}: {reason}"),
+            (Some(expander), None, Some(score)) => format!("{expander} {score:.2}"),
+            (Some(expander), None, None) => expander.clone(),
+            (None, ..) => "the only group that helps".to_owned(),
+        };
+        let rivals: Vec<String> = because.against.iter().take(3).map(|rival| rival.group.to_string()).collect();
+        let before = if rivals.is_empty() { String::new() } else { format!(", before {}", rivals.join(", ")) };
+        lines.push((
+            Tone::Up,
+            format!(
+                "{} {} → {} for {}; {why}{before}",
+                growth.group,
+                growth.from,
+                growth.to,
+                plural(growth.pods.len(), "pod")
+            ),
+        ));
+    }
+    for removal in &plan.scale_down {
+        let node = Place::Node(removal.node).name(observation.cluster);
+        let how = match removal.moves.len() {
+            0 => "empty".to_owned(),
+            moves => format!("its {} find other places", plural(moves, "pod")),
+        };
+        lines.push((Tone::Down, format!("{node} ({}) goes: {how}", removal.group)));
+    }
+    lines
+}
+
+/// Pods that nothing helps, and why.
+pub(crate) fn unhelped(plan: &Plan, observation: &Observation<'_>) -> Vec<String> {
+    let cluster = observation.cluster;
+    let line = |class: &plimsoll_core::plan::NotHelped| {
+        let pod = class.pods.first().and_then(|&pod| cluster.pods.get(pod));
+        let name = pod.map(|pod| cluster.pod_name(pod)).unwrap_or_default();
+        let reasons: Vec<String> = class.reasons.iter().map(|(group, reason)| format!("{group}: {reason}")).collect();
+        format!("nothing helps {name} (one of {}): {}", class.pods.len(), reasons.join(" · "))
+    };
+    plan.not_helped.iter().map(line).collect()
+}

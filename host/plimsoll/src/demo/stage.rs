@@ -1,0 +1,336 @@
+//! The demo's stage: a simulated world, with the real loop and real components in front of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::ArgMatches;
+use plimsoll_core::observation::prepare;
+use plimsoll_core::plan::NodeOutcome;
+use plimsoll_core::ranking::{RankRequest, Ranking};
+use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
+use plimsoll_model::{Cluster, Time};
+use plimsoll_plugins::clock::VirtualClock;
+use plimsoll_plugins::egress::{InProcess, Transport};
+use plimsoll_plugins::egress::{Grant, NetworkGrants};
+use plimsoll_plugins::plugin::{Kind, Plugin};
+use plimsoll_plugins::provider::{ProviderOptions, Setup};
+use plimsoll_plugins::restart::RestartPolicy;
+use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_sim::story::{self, Story};
+use plimsoll_sim::{World, api};
+
+use super::ledger::Figures;
+use super::narrate::{self, Line, Tone};
+use crate::clouds::Clouds;
+use crate::drive::{self, Answers};
+use crate::exit::Exit;
+use crate::expanders::{self, Events};
+
+/// Where the simulated cloud is.
+const ENDPOINT: &str = "https://sim.plimsoll.internal";
+/// Pause between loops, as `scan-interval` has it.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// The demo, between two moments.
+pub(crate) struct Stage {
+    world: Arc<Mutex<World>>,
+    story: Story,
+    clock: Arc<VirtualClock>,
+    begun: Time,
+    next_loop: Time,
+    settings: Settings,
+    memory: Memory,
+    clouds: Clouds,
+    library: Library,
+    events: Events,
+    pub(crate) voice: Voice,
+    pub(crate) figures: Figures,
+}
+
+/// What the loop thinks, and what of it was said already.
+#[derive(Default)]
+pub(crate) struct Voice {
+    /// What was said last of a node or a failing part, so that it is said once.
+    said: BTreeMap<String, String>,
+    /// What the last loop says of each node that is idle but stays.
+    pub(crate) verdicts: BTreeMap<String, String>,
+    /// What the last loop says of pods that are not helped.
+    pub(crate) unhelped: Vec<String>,
+}
+
+impl Stage {
+    pub(crate) async fn set_up(matches: &ArgMatches, mut settings: Settings) -> Result<Self, Exit> {
+        // A story of a few minutes needs shorter waits than a night in production; flags still override them.
+        let given = |flag: &str| matches.value_source(flag) == Some(clap::parser::ValueSource::CommandLine);
+        for (flag, wait, value) in [
+            ("scale-down-unneeded-time", &mut settings.scale_down_unneeded_time, 60),
+            ("scale-down-delay-after-add", &mut settings.scale_down_delay_after_add, 60),
+            ("scale-down-unready-time", &mut settings.scale_down_unready_time, 120),
+        ] {
+            if !given(flag) {
+                *wait = Duration::from_secs(value);
+            }
+        }
+        if !given("max-drain-parallelism") {
+            settings.max_drain_parallelism = 3;
+        }
+        let (world, story) = story::shop().context("the story cannot be told").map_err(Exit::failed)?;
+        let begun = world.now();
+        let world = Arc::new(Mutex::new(world));
+        let clock = Arc::new(VirtualClock::new(begun));
+        let events = Events::default();
+        let options =
+            HostOptions { clock: clock.clone(), observer: Arc::new(events.clone()), ..HostOptions::default() };
+        let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
+        let library = Library::open(&host, &settings.expander, expanders::library_options(matches)?).await;
+
+        let cloud = world.clone();
+        let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
+            let cloud = cloud.clone();
+            async move { api::answer(&mut cloud.lock().unwrap_or_else(PoisonError::into_inner), &request) }
+        }));
+        let mut providers = vec![simulated(&host, &transport).await?];
+        providers.extend(others(matches, &host, &transport, &events).await?);
+        Ok(Self {
+            world,
+            story,
+            clock,
+            begun,
+            next_loop: begun,
+            settings,
+            memory: Memory::default(),
+            clouds: Clouds::new(providers),
+            library,
+            events,
+            voice: Voice::default(),
+            figures: Figures::default(),
+        })
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.world().now()
+    }
+
+    /// Time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now().since(self.begun)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.elapsed() >= self.story.length
+    }
+
+    /// Moves on, but not past `until`, a loop or a beat; runs the loop if its time has come.
+    pub(crate) async fn advance(&mut self, until: Time) -> Vec<Line> {
+        let stop = [Some(self.next_loop), self.story.next_at()].into_iter().flatten().fold(until, Time::min);
+        let happened = {
+            let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+            let stop = stop.max(world.now());
+            world.advance_to(stop);
+            self.story.play(&mut world);
+            world.settle();
+            self.figures.look(&world);
+            world.take_happened()
+        };
+        let now = self.now();
+        self.clock.set(now);
+        let mut lines: Vec<Line> = happened.iter().map(|happened| narrate::happened(happened, self.begun)).collect();
+        if now >= self.next_loop {
+            self.next_loop = now + INTERVAL;
+            let told = self.turn(now).await;
+            lines.extend(told);
+        }
+        lines
+    }
+
+    /// One loop.
+    async fn turn(&mut self, now: Time) -> Vec<Line> {
+        self.library.poll().await;
+        let seen = self.world().cluster.clone();
+        let troubles = self.clouds.refresh(&seen).await;
+        // Names and templates that the loop needs go into the world's own tables, so that they mean the same next time.
+        let (prepared, cluster) = {
+            let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+            let view = self.clouds.view();
+            let prepared = prepare(now, &mut world.cluster, view, &self.settings, &mut self.memory.templates);
+            (prepared, world.cluster.clone())
+        };
+        let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
+        let turn = Loop::new(&observation, &self.settings, &mut self.memory);
+        let mut answers =
+            Acting { world: &self.world, clouds: &self.clouds, library: &self.library, cluster: &cluster };
+        let plan = drive::run(turn, &mut answers).await;
+        let happened = self.world().take_happened();
+
+        let at = now.since(self.begun);
+        let mut lines: Vec<Line> = happened.iter().map(|happened| narrate::happened(happened, self.begun)).collect();
+        lines.extend(narrate::plan(&plan, &observation).into_iter().map(|(tone, text)| Line { at, tone, text }));
+        let mut troubles: Vec<String> = troubles;
+        troubles.extend(self.events.take());
+        troubles.extend(plan.warnings.iter().map(ToString::to_string));
+        lines.extend(self.voice.news(at, troubles));
+        lines.extend(self.voice.judgements(at, &plan, &observation));
+        lines
+    }
+
+}
+
+impl Voice {
+    /// Troubles that were not told before.
+    fn news(&mut self, at: Duration, troubles: Vec<String>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for text in troubles {
+            let known = self.said.insert(format!("trouble {text}"), String::new()).is_some();
+            if !known {
+                lines.push(Line { at, tone: Tone::Warning, text });
+            }
+        }
+        lines
+    }
+
+    /// What changed in what the loop thinks of idle nodes and of pods that it cannot help.
+    fn judgements(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut verdicts = BTreeMap::new();
+        for verdict in &plan.nodes {
+            let idle = matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded);
+            let Some(node) = observation.cluster.nodes.get(verdict.node).filter(|_| idle) else { continue };
+            let name = observation.cluster.text(node.name).to_owned();
+            let reasons: Vec<String> =
+                verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
+            let text = reasons.join(" · ");
+            // Waits tick; only what holds a node for good is news.
+            if verdict.outcome == NodeOutcome::Blocked {
+                let codes: Vec<&str> = verdict.reasons.iter().map(|reason| reason.code()).collect();
+                let key = format!("node {name}");
+                if self.said.insert(key, codes.join(" ")).as_deref() != Some(codes.join(" ").as_str()) {
+                    lines.push(Line { at, tone: Tone::Kept, text: format!("{name} is idle but stays: {text}") });
+                }
+            }
+            verdicts.insert(name, text);
+        }
+        self.verdicts = verdicts;
+        self.unhelped = narrate::unhelped(plan, observation);
+        for text in &self.unhelped {
+            if self.said.insert(format!("unhelped {text}"), String::new()).is_none() {
+                lines.push(Line { at, tone: Tone::Warning, text: text.clone() });
+            }
+        }
+        lines
+    }
+}
+
+/// The provider of the simulated cloud, as an operator would grant it.
+async fn simulated(host: &PluginHost, transport: &Arc<dyn Transport>) -> Result<Provider, Exit> {
+    let source = Source {
+        name: "simulated".into(),
+        origin: Origin::BuiltIn,
+        kind: Some(Kind::CloudProvider),
+        bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
+    };
+    let plugin = host.load(source, None).await.context("the built-in provider cannot be used").map_err(Exit::failed)?;
+    let mut options = ProviderOptions::new(setup(), transport.clone());
+    let grant = Grant::parse(ENDPOINT, false).context("the built-in grant is wrong").map_err(Exit::failed)?;
+    options.grants = NetworkGrants { hosts: vec![grant], ..NetworkGrants::default() };
+    Provider::spawn(host, &plugin, options).context("the built-in provider cannot be used").map_err(Exit::failed)
+}
+
+fn setup() -> Setup {
+    let config = serde_json::json!({"endpoint": ENDPOINT, "accelerator-label": "sim.plimsoll.dev/gpu"});
+    Setup {
+        cloud_config: Some(config.to_string()),
+        cluster_name: "shop".to_owned(),
+        user_agent: format!("plimsoll/{}", env!("CARGO_PKG_VERSION")),
+        ..Setup::default()
+    }
+}
+
+/// Providers in the plug-in folder. They run beside the simulated cloud's, with what their entry grants them.
+async fn others(
+    matches: &ArgMatches,
+    host: &PluginHost,
+    transport: &Arc<dyn Transport>,
+    events: &Events,
+) -> Result<Vec<Provider>, Exit> {
+    let Some(folder) = matches.get_one::<std::path::PathBuf>("plugin-dir") else { return Ok(vec![]) };
+    let config = expanders::config(matches)?;
+    let loaded = host.load_folder(folder, &config).await;
+    let loaded = loaded.map_err(|error| Exit::bad_input(format!("{}: cannot be read: {error}", folder.display())))?;
+    let mut providers = Vec::new();
+    for plugin in loaded {
+        let plugin: Plugin = match plugin {
+            Ok(plugin) if plugin.kind() == Kind::CloudProvider => plugin,
+            Ok(_) => continue,
+            Err(error) => {
+                events.add(error.to_string());
+                continue;
+            }
+        };
+        let entry = config.entry(plugin.name());
+        let mut options = ProviderOptions::new(setup(), transport.clone());
+        options.limits = entry.limits();
+        options.settings = entry.settings.clone();
+        options.grants = entry.network_grants(&config.file, vec![]).map_err(Exit::bad_input)?;
+        options.restarts = RestartPolicy::default();
+        match Provider::spawn(host, &plugin, options) {
+            Ok(provider) => providers.push(provider),
+            Err(error) => events.add(error.to_string()),
+        }
+    }
+    Ok(providers)
+}
+
+/// Answers the core: expanders and clouds are components, the API server is the world.
+struct Acting<'a> {
+    world: &'a Mutex<World>,
+    clouds: &'a Clouds,
+    library: &'a Library,
+    cluster: &'a Cluster,
+}
+
+impl Acting<'_> {
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn node(&self, index: usize) -> String {
+        self.cluster.nodes.get(index).map(|node| self.cluster.text(node.name).to_owned()).unwrap_or_default()
+    }
+}
+
+impl Answers for Acting<'_> {
+    async fn rank(&mut self, expander: &str, request: &RankRequest) -> Ranking {
+        self.library.rank(expander, request).await
+    }
+
+    async fn act(&mut self, action: &Action) -> Outcome {
+        match action {
+            Action::Increase { intent, group, delta, expected_target, reason } => {
+                let key = intent.idempotency_key();
+                let call = self.clouds.increase(group, *delta, *expected_target, key, reason.clone());
+                Outcome::Size(call.await)
+            }
+            Action::Delete { intent, group, instances, expected_target, min_size, reason } => {
+                let key = intent.idempotency_key();
+                let instances = instances.clone();
+                let call = self.clouds.delete(group, instances, *expected_target, *min_size, key, reason.clone());
+                Outcome::Delete(call.await)
+            }
+            Action::Taint { node, cordon } => Outcome::Api(self.world().taint(&self.node(*node), *cordon)),
+            Action::Untaint { node } => Outcome::Api(self.world().untaint(&self.node(*node))),
+            Action::Evict { pods, .. } => {
+                // A refused eviction is no failure: it is tried again in the next loop.
+                for uid in pods.iter().filter_map(|&pod| self.cluster.pods.get(pod)).map(|pod| &pod.uid) {
+                    let _ = self.world().evict(uid);
+                }
+                Outcome::Api(Ok(()))
+            }
+        }
+    }
+}

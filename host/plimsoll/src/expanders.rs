@@ -1,0 +1,107 @@
+//! The expanders of this process: the embedded ones, and files that replace them or add to them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use plimsoll_plugins::library::LibraryOptions;
+use plimsoll_plugins::observer::{Event, Level, Observer};
+use plimsoll_plugins::{HostOptions, Library, PluginConfig, PluginHost};
+
+use crate::exit::Exit;
+
+/// Adds the options that say where plug-ins are.
+pub(crate) fn add_to(command: Command) -> Command {
+    let heading = "Plug-ins";
+    command
+        .arg(
+            Arg::new("plugin-dir")
+                .long("plugin-dir")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .help_heading(heading)
+                .help("Folder with plug-ins; NAME.wasm replaces the built-in expander NAME, or adds a new one"),
+        )
+        .arg(
+            Arg::new("plugin-config")
+                .long("plugin-config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help_heading(heading)
+                .help("YAML file with what each plug-in is granted: hosts, credentials, settings, limits"),
+        )
+}
+
+/// The grants that the operator gave; none if no file was named.
+pub(crate) fn config(matches: &ArgMatches) -> Result<PluginConfig, Exit> {
+    let Some(path) = matches.get_one::<PathBuf>("plugin-config") else { return Ok(PluginConfig::default()) };
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Exit::bad_input(format!("{name}: cannot be read: {error}")))?;
+    PluginConfig::parse(&name, &text).map_err(|error| Exit::bad_input(error.to_string()))
+}
+
+/// Where the expanders of this process come from.
+pub(crate) fn library_options(matches: &ArgMatches) -> Result<LibraryOptions, Exit> {
+    let folder = matches.get_one::<PathBuf>("plugin-dir").cloned();
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Exit::bad_input(format!("--plugin-dir: {} is no folder", folder.display())));
+    }
+    let embedded = plimsoll_bundled::EXPANDERS.to_vec();
+    Ok(LibraryOptions { embedded, folder, config: config(matches)? })
+}
+
+/// Opens the expanders of a chain.
+pub(crate) async fn open(matches: &ArgMatches, chain: &[String], events: &Events) -> Result<Library, Exit> {
+    let options = HostOptions { observer: Arc::new(events.clone()), ..HostOptions::default() };
+    let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
+    Ok(Library::open(&host, chain, library_options(matches)?).await)
+}
+
+/// What plug-ins did that an operator should know, in words, until it is taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Events(Arc<Mutex<Vec<String>>>);
+
+impl Events {
+    /// What happened since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Events {
+    /// Something that the program itself noticed.
+    pub(crate) fn add(&self, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+}
+
+impl Observer for Events {
+    fn notice(&self, event: Event) {
+        if let Some(text) = in_words(&event) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        }
+    }
+}
+
+/// An event in words; none if it is of no interest to an operator.
+pub(crate) fn in_words(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Log { plugin, level: Level::Warn | Level::Error, message, .. } => {
+            format!("plugin {plugin:?}: {message}")
+        }
+        Event::Log { .. } | Event::Started { .. } | Event::Loaded { .. } => return None,
+        Event::Denied { denial } => denial.to_string(),
+        Event::CallFailed { reason, .. } | Event::Rejected { reason, .. } => reason.clone(),
+        Event::BackingOff { plugin, failures, pause } => {
+            format!("plugin {plugin:?} failed {failures} times in a row and rests for {}s", pause.as_secs())
+        }
+        Event::Quarantined { plugin, failures, reason } => {
+            format!("plugin {plugin:?} failed {failures} times in a row and is not called any more: {reason}")
+        }
+        Event::FellBack { plugin, to: Some(to), reason } => format!("plugin {plugin:?}: {reason}; {to} serves instead"),
+        Event::FellBack { plugin, to: None, reason } => format!("plugin {plugin:?}: {reason}; nothing serves instead"),
+        Event::Warning { message, .. } => message.clone(),
+    })
+}

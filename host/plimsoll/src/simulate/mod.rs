@@ -1,0 +1,203 @@
+//! `plimsoll simulate FILES…`: what would the loop do?
+//!
+//! The same core, the same expanders; only the cluster is a file and nothing is written anywhere.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use plimsoll_core::cloud::{DeleteOutcome, DeleteStatus, SizeOutcome};
+use plimsoll_core::observation::{CloudView, prepare};
+use plimsoll_core::ranking::{RankRequest, Ranking};
+use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
+use plimsoll_model::Time;
+use plimsoll_model::read::{Input, Reader};
+use plimsoll_plugins::Library;
+
+mod groups;
+mod output;
+mod table;
+
+use crate::drive::{self, Answers};
+use crate::exit::Exit;
+use crate::{expanders, flags, memory, terminal};
+use groups::FileCloud;
+use output::{Answer, Stats};
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("simulate")
+        .about("What would the loop do with the cluster in these files? Nothing is written anywhere")
+        .after_help(
+            "Files hold what `kubectl get … -o json` or `-o yaml` prints, and NodeGroup objects \
+             (apiVersion: plimsoll.dev/v1alpha1). \"-\" reads standard input.\n\n\
+             Exit status: 0 decided, 1 failed, 2 bad input.",
+        )
+        .arg(
+            Arg::new("files")
+                .value_name("FILES")
+                .num_args(1..)
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("Kubernetes objects and node groups, JSON or YAML"),
+        )
+        .arg(
+            Arg::new("output")
+                .long("output")
+                .short('o')
+                .value_parser(["table", "json", "yaml"])
+                .default_value("table")
+                .help("How to show the plan"),
+        )
+        .arg(
+            Arg::new("no-waits-elapsed")
+                .long("no-waits-elapsed")
+                .num_args(0)
+                .help("Let waits run from now. Without it they count as over, since a file has no history"),
+        )
+        .arg(Arg::new("at").long("at").value_name("TIME").help("The time of the loop, as RFC 3339; now, if left out"))
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("N")
+                .value_parser(value_parser!(u64))
+                .default_value("0")
+                .help("Seed of the draw between options that no expander tells apart"),
+        );
+    flags::add_to(expanders::add_to(command))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
+    let (mut settings, mut warnings) = flags::settings(matches).map_err(Exit::flag)?;
+    settings.waits_elapsed = !matches.get_flag("no-waits-elapsed");
+    settings.seed = matches.get_one::<u64>("seed").copied().unwrap_or_default();
+    let at = match matches.get_one::<String>("at") {
+        Some(text) => Time::parse(text)
+            .ok_or_else(|| Exit::bad_input(format!("--at: {text:?} is not a time such as 2026-01-31T12:00:00Z")))?,
+        None => crate::now(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .map_err(Exit::failed)?;
+    runtime.block_on(async {
+        let events = expanders::Events::default();
+        let library = expanders::open(matches, &settings.expander, &events).await?;
+        let input = read(matches)?;
+        warnings.extend(input.warnings.iter().map(ToString::to_string));
+        warnings.extend(events.take());
+        let text = decide(input, &settings, &library, at, warnings, matches, &events).await?;
+        terminal::print(&text).context("cannot write the plan").map_err(Exit::failed)
+    })
+}
+
+fn read(matches: &ArgMatches) -> Result<Input, Exit> {
+    let mut reader = Reader::default();
+    for path in matches.get_many::<PathBuf>("files").into_iter().flatten() {
+        let name = path.display().to_string();
+        let bytes = if name == "-" {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
+        } else {
+            std::fs::read(path)
+        };
+        let bytes = bytes.map_err(|error| Exit::bad_input(format!("{name}: cannot be read: {error}")))?;
+        reader.add(&name, &bytes).map_err(|error| Exit::bad_input(error.to_string()))?;
+    }
+    reader.finish().map_err(|error| Exit::bad_input(error.to_string()))
+}
+
+async fn decide(
+    input: Input,
+    settings: &Settings,
+    library: &Library,
+    at: Time,
+    mut warnings: Vec<String>,
+    matches: &ArgMatches,
+    events: &expanders::Events,
+) -> Result<String, Exit> {
+    let Input { mut cluster, node_groups, .. } = input;
+    if node_groups.is_empty() {
+        warnings.push("no NodeGroup object was given, so nothing can grow or shrink".to_owned());
+    }
+    let mut memory_of_loop = Memory::default();
+    let cloud =
+        FileCloud::new(node_groups, &cluster, at, settings, &mut memory_of_loop.ledger).map_err(Exit::bad_input)?;
+    let begun = Instant::now();
+    let view = CloudView {
+        snapshot: &cloud.snapshot,
+        capabilities: &cloud.capabilities,
+        templates: &Default::default(),
+        fixed_templates: &cloud.templates,
+        prices: cloud.prices.as_ref(),
+    };
+    let prepared = prepare(at, &mut cluster, view, settings, &mut memory_of_loop.templates);
+    let observation = Observation::new(prepared, &cluster, view, settings);
+    let turn = Loop::new(&observation, settings, &mut memory_of_loop);
+    let mut answers = Accepting { library };
+    let plan = drive::run(turn, &mut answers).await;
+    let stats = Stats {
+        nodes: cluster.nodes.len(),
+        pods: cluster.pods.len(),
+        groups: observation.groups.len(),
+        loop_ms: begun.elapsed().as_secs_f64() * 1000.0,
+        peak_rss_mib: memory::peak_mib(),
+    };
+    for event in events.take() {
+        if !warnings.contains(&event) {
+            warnings.push(event);
+        }
+    }
+    show(&plan, &observation, &warnings, stats, matches)
+}
+
+fn show(
+    plan: &Plan,
+    observation: &Observation<'_>,
+    warnings: &[String],
+    stats: Stats,
+    matches: &ArgMatches,
+) -> Result<String, Exit> {
+    let format = matches.get_one::<String>("output").map_or("table", String::as_str);
+    if format == "table" {
+        return Ok(table::render(plan, observation, warnings, stats, terminal::Ink::for_stdout()));
+    }
+    let answer = Answer::new(plan, observation, warnings, stats);
+    let text = match format {
+        "yaml" => serde_saphyr::to_string(&answer).context("cannot write the plan as YAML").map_err(Exit::failed)?,
+        _ => {
+            serde_json::to_string_pretty(&answer).context("cannot write the plan as JSON").map_err(Exit::failed)? + "\n"
+        }
+    };
+    Ok(text)
+}
+
+/// A cloud that takes every order and an API server that takes every write: a plan says what would be asked for.
+struct Accepting<'a> {
+    library: &'a Library,
+}
+
+impl Answers for Accepting<'_> {
+    async fn rank(&mut self, expander: &str, request: &RankRequest) -> Ranking {
+        self.library.rank(expander, request).await
+    }
+
+    async fn act(&mut self, action: &Action) -> Outcome {
+        match action {
+            Action::Increase { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
+                target_size: expected_target.saturating_add(*delta),
+                accepted: *delta,
+                activity: None,
+                confirmed: true,
+                shortfall: None,
+            })),
+            Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
+                target_size: expected_target.saturating_sub(u32::try_from(instances.len()).unwrap_or(u32::MAX)),
+                results: instances.iter().map(|id| (id.clone(), DeleteStatus::Accepted)).collect(),
+                activity: None,
+            })),
+            Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Ok(())),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A request that was refused: what the guest, the operator and the log get to know.
+
+use std::fmt;
+
+use serde::Serialize;
+use wasmtime_wasi_http::Error as HttpError;
+
+use super::address::ClosedAddress;
+
+/// Longest path in a message.
+const MOST_PATH: usize = 48;
+
+/// Why a request was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// A method that changes the connection, or an unknown one.
+    Method,
+    /// The address is very long.
+    TooLong,
+    /// It is no address.
+    NoAddress,
+    /// The address holds a user name or password.
+    UserInfo,
+    /// No entry of `hosts` covers it.
+    NoGrant {
+        /// The entry that would.
+        entry: String,
+        /// Whether the request is encrypted.
+        encrypted: bool,
+    },
+    /// The address is not public, and not opened.
+    Address(ClosedAddress),
+    /// Very many headers.
+    TooManyHeaders,
+    /// The guest brought its own `authorization`.
+    Authorization,
+    /// The guest named two credentials.
+    TwoSlots,
+    /// There is no credential of this name.
+    UnknownSlot {
+        /// Its name.
+        slot: String,
+        /// The host that it was meant for.
+        host: String,
+    },
+    /// The credential may not be used for this host.
+    SlotElsewhere {
+        /// Its name.
+        slot: String,
+        /// The host that it was meant for.
+        host: String,
+    },
+}
+
+impl Refusal {
+    /// What the guest is told.
+    pub(super) fn code(&self) -> HttpError {
+        match self {
+            Self::Method => HttpError::HttpRequestMethodInvalid,
+            Self::TooLong => HttpError::HttpRequestUriTooLong,
+            Self::NoAddress | Self::UserInfo => HttpError::HttpRequestUriInvalid,
+            Self::Address(_) => HttpError::DestinationIpProhibited,
+            Self::TooManyHeaders => HttpError::HttpRequestHeaderSectionSize(None),
+            Self::NoGrant { .. }
+            | Self::Authorization
+            | Self::TwoSlots
+            | Self::UnknownSlot { .. }
+            | Self::SlotElsewhere { .. } => HttpError::HttpRequestDenied,
+        }
+    }
+
+    fn reason(&self) -> String {
+        match self {
+            Self::Method => "this method is not passed on".to_owned(),
+            Self::TooLong => "the address is too long".to_owned(),
+            Self::NoAddress => "this is no address".to_owned(),
+            Self::UserInfo => {
+                "the address holds a user name or password; credentials are granted, not carried".to_owned()
+            }
+            Self::NoGrant { encrypted: true, .. } => "no grant covers it".to_owned(),
+            Self::NoGrant { encrypted: false, .. } => "no grant covers it, and it is not encrypted".to_owned(),
+            Self::Address(closed) => closed.to_string(),
+            Self::TooManyHeaders => "it has too many headers".to_owned(),
+            Self::Authorization => {
+                "it brought its own authorization; a plug-in names a credential slot, and the host signs".to_owned()
+            }
+            Self::TwoSlots => "it names two credentials".to_owned(),
+            Self::UnknownSlot { slot, .. } => format!("it names the credential {slot:?}, which is not granted"),
+            Self::SlotElsewhere { slot, host } => format!("the credential {slot:?} is not granted for {host}"),
+        }
+    }
+
+    /// Keys below the plug-in's entry, and what to add there.
+    fn fix(&self) -> Option<(String, String)> {
+        match self {
+            Self::NoGrant { entry, encrypted: true } => Some(("hosts".to_owned(), format!("- {entry}"))),
+            Self::NoGrant { entry, encrypted: false } => {
+                Some(("hosts".to_owned(), format!("- {entry}   (and beside hosts:  insecure-http: true)")))
+            }
+            Self::Address(closed) => {
+                let prefix = if closed.address.is_ipv4() { 32 } else { 128 };
+                Some(("cidrs".to_owned(), format!("- {}/{prefix}", closed.address)))
+            }
+            Self::UnknownSlot { slot, host } => Some((
+                "credentials".to_owned(),
+                format!("{slot}: {{kind: bearer, file: /path/to/token, hosts: [{host}]}}"),
+            )),
+            Self::SlotElsewhere { slot, host } => Some((format!("credentials.{slot}.hosts"), format!("- {host}"))),
+            _ => None,
+        }
+    }
+}
+
+/// A request that was refused, for people.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Denial {
+    /// Who asked.
+    pub plugin: String,
+    /// With which method.
+    pub method: String,
+    /// For what; without the query, which may hold private data.
+    pub url: String,
+    /// Why it was refused.
+    pub reason: String,
+    /// What is granted.
+    pub granted: Vec<String>,
+    /// File with the grants; empty if there is none.
+    pub file: String,
+    /// Where to add something to allow it.
+    pub fix_key: Option<String>,
+    /// What to add there.
+    pub fix_entry: Option<String>,
+}
+
+impl Denial {
+    pub(super) fn new(
+        plugin: &str,
+        method: &str,
+        uri: &http::Uri,
+        refusal: Refusal,
+        granted: Vec<String>,
+        file: &str,
+    ) -> Self {
+        let (fix_key, fix_entry) = match refusal.fix() {
+            Some((key, entry)) => (Some(format!("plugins.{plugin}.{key}")), Some(entry)),
+            None => (None, None),
+        };
+        Self {
+            plugin: plugin.to_owned(),
+            method: method.to_owned(),
+            url: short(uri),
+            reason: refusal.reason(),
+            granted,
+            file: file.to_owned(),
+            fix_key,
+            fix_entry,
+        }
+    }
+}
+
+/// The address without user, query, and most of a long path.
+fn short(uri: &http::Uri) -> String {
+    let scheme = uri.scheme_str().unwrap_or("https");
+    let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let path = uri.path();
+    let cut = path.floor_char_boundary(MOST_PATH);
+    let kept = path.get(..cut).unwrap_or(path);
+    let more = if kept.len() < path.len() || uri.query().is_some() { "…" } else { "" };
+    format!("{scheme}://{authority}{kept}{more}")
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plugin, url, reason, granted, .. } = self;
+        write!(f, "plugin {plugin:?} asked for {url} and was refused: {reason}")?;
+        let file = if self.file.is_empty() { "the configuration" } else { &self.file };
+        if granted.is_empty() {
+            write!(f, "\n  {file} grants it no host")?;
+        } else {
+            write!(f, "\n  {file} grants it: {}", granted.join(", "))?;
+        }
+        if let (Some(key), Some(entry)) = (&self.fix_key, &self.fix_entry) {
+            write!(f, "\n  to allow it, add under {key}:  {entry}")?;
+        }
+        Ok(())
+    }
+}

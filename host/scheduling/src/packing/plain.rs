@@ -1,0 +1,393 @@
+//! Pods that only resources keep apart: arithmetic on runs of equal nodes, without touching the snapshot.
+
+use smallvec::SmallVec;
+
+use super::order::{self, Weights};
+use super::{Bin, Effort, Limits, NodeRun, Packed};
+use crate::snapshot::Snapshot;
+use crate::snapshot::base::Count;
+use crate::table::Id;
+
+/// Amounts of the resources that matter here, in one order.
+type Row = SmallVec<[i64; 6]>;
+
+/// What is to be packed, as numbers.
+pub(super) struct Plan<'a> {
+    bins: Vec<Template>,
+    items: Vec<Item>,
+    limits: Limits<'a>,
+    peer_order: Vec<usize>,
+    /// At least so many nodes are needed for all items that fit some template.
+    least_nodes: u32,
+}
+
+struct Template {
+    /// What is left on a fresh node.
+    row: Row,
+    most: u32,
+    size: u32,
+}
+
+struct Item {
+    demand: Row,
+    count: u32,
+    /// Templates that take it, if there is room.
+    allowed: Vec<bool>,
+}
+
+/// A run of equal new nodes.
+#[derive(Clone)]
+struct State {
+    bin: usize,
+    nodes: u32,
+    row: Row,
+    /// Last link of the list of pods on each node.
+    pods: Option<usize>,
+}
+
+/// Pods on the nodes of a run, as a list that runs share after they were split.
+struct Link {
+    item: usize,
+    count: u32,
+    before: Option<usize>,
+}
+
+/// One way through a packing.
+struct Attempt<'p> {
+    plan: &'p Plan<'p>,
+    states: Vec<State>,
+    links: Vec<Link>,
+    left: Vec<u32>,
+    opened: u32,
+    opened_of: Vec<u32>,
+}
+
+impl<'a> Plan<'a> {
+    /// None if something but resources may keep one of the pods from a fresh node.
+    pub(super) fn new(snapshot: &mut Snapshot<'_>, bins: &[Bin], pods: &[Count], limits: Limits<'a>) -> Option<Self> {
+        if pods.iter().any(|&(class, _)| snapshot.has_checks(class)) {
+            return None;
+        }
+        let mut dims: Vec<_> =
+            pods.iter().flat_map(|&(class, _)| snapshot.base.class(class).demand.iter().map(|&(dim, _)| dim)).collect();
+        dims.sort_unstable();
+        dims.dedup();
+        let templates: Vec<Template> = bins
+            .iter()
+            .map(|bin| {
+                let row = snapshot.base.shape_row(bin.shape);
+                let row = dims.iter().map(|dim| row.get(dim.index()).copied().unwrap_or(0)).collect();
+                Template { row, most: bin.most, size: bin.size }
+            })
+            .collect();
+        let items = pods.iter().map(|&(class, count)| {
+            let allowed = bins.iter().map(|bin| snapshot.shape_statically_fits(class, bin.shape)).collect();
+            let demand = &snapshot.base.class(class).demand;
+            let amount = |dim| demand.iter().find(|asked| asked.0 == dim).map_or(0, |asked| asked.1);
+            Item { demand: dims.iter().map(|&dim| amount(dim)).collect(), count, allowed }
+        });
+        let items: Vec<Item> = items.collect();
+        let least_nodes = least_nodes(&templates, &items);
+        let peer_order = order::peer(snapshot, bins, pods);
+        Some(Self { bins: templates, items, limits, peer_order, least_nodes })
+    }
+
+    /// The best of several ways.
+    pub(super) fn best(&self, effort: Effort) -> Packed {
+        let mut best = self.first_fit(&self.peer_order);
+        let ways: [&dyn Fn(&Self) -> Packed; 5] = [
+            &|plan| plan.patterns(&Weights::scarce(&plan.largest_row(), plan.demands())),
+            &|plan| plan.first_fit(&plan.by_size(true)),
+            &|plan| plan.first_fit(&plan.by_size(false)),
+            &|plan| plan.patterns(&Weights::even(&plan.largest_row())),
+            &|plan| plan.first_fit(&plan.peer_order.iter().rev().copied().collect::<Vec<_>>()),
+        ];
+        let tries = if effort == Effort::Quick { 1 } else { ways.len() };
+        for way in ways.iter().take(tries) {
+            if self.is_perfect(&best) {
+                break;
+            }
+            let packed = way(self);
+            if packed.better_than(&best) {
+                best = packed;
+            }
+        }
+        best
+    }
+
+    /// Whether no packing can be better.
+    fn is_perfect(&self, packed: &Packed) -> bool {
+        let all = self.items.iter().zip(&packed.placed).all(|(item, placed)| *placed == item.count || !item.fits_any(self));
+        all && packed.node_count() <= self.least_nodes
+    }
+
+    fn largest_row(&self) -> Row {
+        let rows = self.bins.iter().map(|bin| bin.row.clone());
+        rows.reduce(|one, other| one.iter().zip(&other).map(|(one, other)| *one.max(other)).collect()).unwrap_or_default()
+    }
+
+    fn demands(&self) -> impl Iterator<Item = (&[i64], u32)> {
+        self.items.iter().map(|item| (&item.demand[..], item.count))
+    }
+
+    /// Items by their largest share of a node.
+    fn by_size(&self, largest_first: bool) -> Vec<usize> {
+        let weights = Weights::even(&self.largest_row());
+        order::sorted(self.items.len(), |item| {
+            let share = self.items.get(item).map_or(0.0, |item| weights.largest_share(&item.demand));
+            if largest_first { share } else { -share }
+        })
+    }
+
+    fn first_fit(&self, order: &[usize]) -> Packed {
+        let mut attempt = Attempt::new(self);
+        order.iter().for_each(|&item| attempt.serve(item));
+        attempt.packed()
+    }
+
+    fn patterns(&self, weights: &Weights) -> Packed {
+        let mut attempt = Attempt::new(self);
+        attempt.fill_by_patterns(weights);
+        attempt.packed()
+    }
+}
+
+impl Item {
+    fn fits_any(&self, plan: &Plan<'_>) -> bool {
+        let mut templates = plan.bins.iter().zip(&self.allowed);
+        templates.any(|(bin, allowed)| *allowed && room(&bin.row, &self.demand) > 0)
+    }
+}
+
+/// How many pods of a demand fit a row.
+fn room(row: &[i64], demand: &[i64]) -> u32 {
+    let each = row.iter().zip(demand).filter(|(_, asked)| **asked > 0);
+    let most = each.map(|(left, asked)| if left < asked { 0 } else { left / asked }).min().unwrap_or(i64::MAX);
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+fn fits(row: &[i64], demand: &[i64]) -> bool {
+    row.iter().zip(demand).all(|(left, asked)| *asked == 0 || left >= asked)
+}
+
+/// Each resource by itself: the sum of what is asked for over the most that a node offers.
+fn least_nodes(bins: &[Template], items: &[Item]) -> u32 {
+    let dims = bins.first().map_or(0, |bin| bin.row.len());
+    let needs = (0..dims).map(|dim| {
+        let asked = items.iter().filter(|item| {
+            let mut templates = bins.iter().zip(&item.allowed);
+            templates.any(|(bin, allowed)| *allowed && fits(&bin.row, &item.demand))
+        });
+        let asked: i128 = asked
+            .map(|item| i128::from(item.demand.get(dim).copied().unwrap_or(0)) * i128::from(item.count))
+            .sum();
+        let offered = bins.iter().filter_map(|bin| bin.row.get(dim)).copied().max().unwrap_or(0);
+        if offered <= 0 { 0 } else { (asked + i128::from(offered) - 1) / i128::from(offered) }
+    });
+    needs.max().map_or(0, |nodes| u32::try_from(nodes).unwrap_or(u32::MAX))
+}
+
+fn take(row: &mut Row, demand: &[i64], count: u32) {
+    for (left, asked) in row.iter_mut().zip(demand) {
+        *left -= asked * i64::from(count);
+    }
+}
+
+impl<'p> Attempt<'p> {
+    fn new(plan: &'p Plan<'p>) -> Self {
+        Self {
+            plan,
+            states: Vec::new(),
+            links: Vec::new(),
+            left: plan.items.iter().map(|item| item.count).collect(),
+            opened: 0,
+            opened_of: vec![0; plan.bins.len()],
+        }
+    }
+
+    fn put(&mut self, state: &mut State, item: usize, demand: &[i64], count: u32) {
+        if count > 0 {
+            take(&mut state.row, demand, count);
+            self.links.push(Link { item, count, before: state.pods });
+            state.pods = Some(self.links.len() - 1);
+        }
+    }
+
+    /// First fit for one item: onto the nodes that are there, in their order, then onto new ones.
+    fn serve(&mut self, index: usize) {
+        let plan = self.plan;
+        let Some(item) = plan.items.get(index) else { return };
+        let mut left = self.left.get(index).copied().unwrap_or(0);
+        let states = std::mem::take(&mut self.states);
+        let mut after = Vec::with_capacity(states.len() + 2);
+        for mut state in states {
+            let allowed = item.allowed.get(state.bin).copied().unwrap_or(false);
+            let room = if left > 0 && allowed { room(&state.row, &item.demand) } else { 0 };
+            if room == 0 {
+                after.push(state);
+                continue;
+            }
+            let full = (left / room).min(state.nodes);
+            let rest = if full < state.nodes { left - full * room } else { 0 };
+            left -= full * room + rest;
+            let untouched = state.nodes - full - u32::from(rest > 0);
+            for (nodes, count) in [(full, room), (u32::from(rest > 0), rest), (untouched, 0)] {
+                if nodes == state.nodes {
+                    self.put(&mut state, index, &item.demand, count);
+                    after.push(state);
+                    break;
+                }
+                if nodes > 0 {
+                    let mut part = State { nodes, ..state.clone() };
+                    self.put(&mut part, index, &item.demand, count);
+                    after.push(part);
+                }
+            }
+        }
+        self.states = after;
+        while left > 0 {
+            let Some((bin, room)) = self.next_bin(|bin, allowed| allowed(index).then(|| room(&bin.row, &item.demand)))
+            else {
+                break;
+            };
+            let wanted = left / room;
+            let nodes = self.open(bin, wanted.max(1));
+            if nodes == 0 {
+                break;
+            }
+            let count = room.min(left);
+            left -= count * nodes;
+            self.push_fresh(bin, nodes, &[(index, count)]);
+        }
+        self.left.get_mut(index).into_iter().for_each(|of_item| *of_item = left);
+    }
+
+    fn push_fresh(&mut self, bin: usize, nodes: u32, pods: &[(usize, u32)]) {
+        let plan = self.plan;
+        let Some(template) = plan.bins.get(bin) else { return };
+        let mut state = State { bin, nodes, row: template.row.clone(), pods: None };
+        for &(item, count) in pods {
+            let demand = plan.items.get(item).map_or(&[][..], |item| &item.demand);
+            self.put(&mut state, item, demand, count);
+        }
+        self.states.push(state);
+    }
+
+    /// The template of the smallest group that may still grow and for which `of` gives something but 0.
+    fn next_bin(&self, of: impl Fn(&Template, &dyn Fn(usize) -> bool) -> Option<u32>) -> Option<(usize, u32)> {
+        if !self.plan.limits.allow(self.opened) {
+            return None;
+        }
+        let bins = self.plan.bins.iter().zip(&self.opened_of).enumerate();
+        let open = bins.filter(|(_, (bin, opened))| **opened < bin.most);
+        let usable = open.filter_map(|(index, (bin, opened))| {
+            let allowed = |item: usize| {
+                let item = self.plan.items.get(item);
+                item.and_then(|item| item.allowed.get(index)).copied().unwrap_or(false)
+            };
+            let found = of(bin, &allowed).filter(|found| *found > 0)?;
+            Some((bin.size.saturating_add(*opened), index, found))
+        });
+        usable.min().map(|(_, index, found)| (index, found))
+    }
+
+    /// Adds up to `wanted` nodes of one template, but no more than make its group larger than the next one. Gives how
+    /// many.
+    fn open(&mut self, bin: usize, wanted: u32) -> u32 {
+        let sizes = self.plan.bins.iter().zip(&self.opened_of).enumerate();
+        let size = |template: &Template, opened: u32| template.size.saturating_add(opened);
+        let Some(template) = self.plan.bins.get(bin) else { return 0 };
+        let opened = self.opened_of.get(bin).copied().unwrap_or(0);
+        let own = size(template, opened);
+        let others = sizes.filter(|(index, (other, opened))| *index != bin && **opened < other.most);
+        let ahead = others.map(|(_, (other, opened))| size(other, *opened).saturating_sub(own).max(1)).min();
+        let left_in_all = self.plan.limits.nodes.map_or(u32::MAX, |most| most.saturating_sub(self.opened));
+        let mut nodes = wanted.min(ahead.unwrap_or(u32::MAX)).min(template.most - opened).min(left_in_all);
+        if self.plan.limits.proceed.is_some() {
+            nodes = nodes.min(64);
+        }
+        self.opened += nodes;
+        self.opened_of.get_mut(bin).into_iter().for_each(|opened| *opened += nodes);
+        nodes
+    }
+
+    /// Node after node: a fresh one is filled with whatever uses best what is left on it, and then repeated while there
+    /// are pods for another one like it.
+    fn fill_by_patterns(&mut self, weights: &Weights) {
+        let plan = self.plan;
+        loop {
+            let left = &self.left;
+            let usable = |bin: &Template, allowed: &dyn Fn(usize) -> bool| {
+                let mut items = plan.items.iter().enumerate().zip(left);
+                let any = items.any(|((index, item), left)| *left > 0 && allowed(index) && fits(&bin.row, &item.demand));
+                Some(u32::from(any))
+            };
+            let Some((bin, _)) = self.next_bin(usable) else { break };
+            let pattern = self.pattern(bin, weights);
+            let times = pattern.iter().map(|&(item, count)| self.left.get(item).map_or(0, |left| left / count)).min();
+            let nodes = self.open(bin, times.unwrap_or(0));
+            if nodes == 0 {
+                break;
+            }
+            for &(item, count) in &pattern {
+                self.left.get_mut(item).into_iter().for_each(|left| *left -= count * nodes);
+            }
+            self.push_fresh(bin, nodes, &pattern);
+        }
+    }
+
+    /// What a fresh node of a template is best filled with, of what is left.
+    fn pattern(&self, bin: usize, weights: &Weights) -> Vec<(usize, u32)> {
+        let Some(template) = self.plan.bins.get(bin) else { return Vec::new() };
+        let mut row = template.row.clone();
+        // Left of each item, by position; items that no longer fit are dropped.
+        let items = self.plan.items.iter().enumerate().zip(&self.left);
+        let mut open: Vec<(usize, &Item, u32)> = items
+            .filter(|((_, item), left)| **left > 0 && item.allowed.get(bin).copied().unwrap_or(false))
+            .map(|((index, item), left)| (index, item, *left))
+            .collect();
+        let mut pattern: Vec<(usize, u32)> = Vec::new();
+        loop {
+            let mut best: Option<(f64, usize)> = None;
+            let scaled = weights.scaled(&row);
+            let mut at = 0;
+            while let Some(&(_, item, left)) = open.get(at) {
+                if left == 0 || !fits(&row, &item.demand) {
+                    open.swap_remove(at);
+                    continue;
+                }
+                let score = Weights::dot(&scaled, &item.demand);
+                if best.is_none_or(|(best, _)| score > best) {
+                    best = Some((score, at));
+                }
+                at += 1;
+            }
+            let Some((index, item, left)) = best.and_then(|(_, at)| open.get_mut(at)) else { break };
+            *left -= 1;
+            take(&mut row, &item.demand, 1);
+            match pattern.iter_mut().find(|(in_pattern, _)| in_pattern == index) {
+                Some((_, count)) => *count += 1,
+                None => pattern.push((*index, 1)),
+            }
+        }
+        pattern
+    }
+
+    fn packed(self) -> Packed {
+        let placed = self.plan.items.iter().zip(&self.left).map(|(item, left)| item.count - left).collect();
+        let nodes = self.states.iter().map(|state| {
+            let mut pods: Vec<(usize, u32)> = Vec::new();
+            let mut at = state.pods;
+            while let Some(link) = at.and_then(|at| self.links.get(at)) {
+                match pods.iter_mut().find(|(item, _)| *item == link.item) {
+                    Some((_, count)) => *count += link.count,
+                    None => pods.push((link.item, link.count)),
+                }
+                at = link.before;
+            }
+            pods.sort_unstable();
+            NodeRun { bin: state.bin, nodes: state.nodes, pods }
+        });
+        Packed { nodes: nodes.collect(), placed, ..Packed::default() }
+    }
+}

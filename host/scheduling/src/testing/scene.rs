@@ -1,0 +1,4 @@
+//! Scenes for table tests.
+
+/// To come.
+pub(crate) struct Scene;

@@ -1,0 +1,111 @@
+//! The simulated cloud: pools of machines that boot, run out of stock and are deleted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_model::Time;
+use plimsoll_provider_simulated::wire;
+
+/// Whether machines of a pool can be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stock {
+    /// As many as the pool may have.
+    #[default]
+    Plenty,
+    /// None: a request is refused.
+    SoldOut,
+    /// None, but the cloud finds out only after it accepted the request.
+    SoldOutLate,
+    /// This many more.
+    Left(u32),
+}
+
+/// Where a machine is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MachineState {
+    /// Asked for.
+    Booting,
+    /// It is a node.
+    Up,
+    /// It is being deleted.
+    Deleting,
+    /// It will not come up.
+    Failed,
+}
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Its name in the cloud, which is its node's name too.
+    pub id: String,
+    /// State.
+    pub state: MachineState,
+    /// When it was asked for.
+    pub asked_at: Time,
+    /// Since when it is in its state.
+    pub since: Time,
+}
+
+/// What a write to the cloud did, kept so that the same key does it once.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Done {
+    Size(wire::SizeAnswer),
+    Delete(wire::DeleteAnswer),
+}
+
+/// A node group of the simulated cloud.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// Name.
+    pub id: String,
+    /// Least size.
+    pub min: u32,
+    /// Greatest size.
+    pub max: u32,
+    /// Size that the cloud works towards.
+    pub target: u32,
+    /// What its machines are.
+    pub template: wire::Template,
+    /// From the request to a registered node.
+    pub boot: Duration,
+    /// From a registered node to a ready one.
+    pub warm_up: Duration,
+    /// Stock.
+    pub stock: Stock,
+    /// Price of a machine, in millionths per hour.
+    pub micros_per_hour: u64,
+    /// For the priority expander.
+    pub priority: Option<i32>,
+    /// Machines.
+    pub machines: Vec<Machine>,
+    pub(crate) done: BTreeMap<String, Done>,
+    pub(crate) made: u32,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(id: &str, min: u32, max: u32, template: wire::Template) -> Self {
+        Self {
+            id: id.to_owned(),
+            min,
+            max,
+            target: 0,
+            template,
+            boot: Duration::from_secs(40),
+            warm_up: Duration::from_secs(10),
+            stock: Stock::Plenty,
+            micros_per_hour: 0,
+            priority: None,
+            machines: vec![],
+            done: BTreeMap::new(),
+            made: 0,
+        }
+    }
+
+    /// Machines that count for the size: all but those that are going or failed.
+    pub fn alive(&self) -> u32 {
+        let alive =
+            self.machines.iter().filter(|machine| matches!(machine.state, MachineState::Booting | MachineState::Up));
+        u32::try_from(alive.count()).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,48 @@
+//! Golden cases: answers that the Go Cluster Autoscaler gave, and what ours must be beside them.
+//!
+//! One module per kind of case. `cases/` holds those that are free to look at; the answers of one program are no
+//! specification, and `EXCEPTIONS.md` lists where it is wrong.
+
+mod case;
+mod estimate;
+mod predicates;
+
+pub use case::{Case, read_cases};
+
+/// What came of a case.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It agrees, as far as its kind asks for that.
+    Passed {
+        /// Something worth counting over all cases.
+        remark: Option<&'static str>,
+    },
+    /// It does not.
+    Failed {
+        /// Both answers, on one line.
+        difference: String,
+    },
+}
+
+impl Outcome {
+    fn of(differences: &[String]) -> Self {
+        match differences {
+            [] => Self::Passed { remark: None },
+            _ => Self::Failed { difference: differences.join("; ") },
+        }
+    }
+}
+
+/// Runs one case.
+///
+/// # Errors
+///
+/// If the case cannot be read or is of an unknown kind.
+pub fn run_case(case: &Case) -> anyhow::Result<Outcome> {
+    let run = match case.kind.as_str() {
+        "predicates" => predicates::run,
+        "estimate" => estimate::run,
+        kind => anyhow::bail!("case {} is of kind {kind:?}; known kinds are predicates and estimate", case.id),
+    };
+    run(case).map_err(|error| error.context(format!("case {}", case.id)))
+}

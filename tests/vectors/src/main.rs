@@ -1,0 +1,46 @@
+//! `vectors FILE…`: compares the scheduling engine and its oracle with golden cases.
+//!
+//! A line per case that differs, then `N passed, N failed`. Exit status 1 if a case failed, 2 if a file cannot be read.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use plimsoll_tests_vectors::{Outcome, read_cases, run_case};
+
+fn main() -> ExitCode {
+    let files: Vec<String> = std::env::args().skip(1).collect();
+    match run(&files, &mut std::io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            // Nothing is left to do if the error stream is gone too.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(files: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
+    anyhow::ensure!(!files.is_empty(), "no file named; usage: vectors FILE… (KIND.jsonl or KIND.jsonl.xz)");
+    let (mut passed, mut failed) = (0, 0);
+    let mut remarks = std::collections::BTreeMap::<&'static str, usize>::new();
+    for file in files {
+        for case in read_cases(file.as_ref())? {
+            match run_case(&case)? {
+                Outcome::Passed { remark } => {
+                    passed += 1;
+                    remark.into_iter().for_each(|remark| *remarks.entry(remark).or_default() += 1);
+                }
+                Outcome::Failed { difference } => {
+                    failed += 1;
+                    writeln!(out, "{}: {difference}", case.id)?;
+                }
+            }
+        }
+    }
+    for (remark, cases) in remarks {
+        writeln!(out, "{cases} cases: {remark}")?;
+    }
+    writeln!(out, "{passed} passed, {failed} failed")?;
+    Ok(failed == 0)
+}
