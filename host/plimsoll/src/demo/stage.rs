@@ -39,6 +39,8 @@ pub(crate) struct Stage {
     story: Story,
     clock: Arc<VirtualClock>,
     begun: Time,
+    /// The world's clock, so that it can be told while somebody looks at the world.
+    now: Time,
     next_loop: Time,
     settings: Settings,
     memory: Memory,
@@ -98,6 +100,7 @@ impl Stage {
             story,
             clock,
             begun,
+            now: begun,
             next_loop: begun,
             settings,
             memory: Memory::default(),
@@ -114,7 +117,7 @@ impl Stage {
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.world().now()
+        self.now
     }
 
     /// Time since the beginning.
@@ -138,7 +141,8 @@ impl Stage {
             self.figures.look(&world);
             world.take_happened()
         };
-        let now = self.now();
+        let now = self.world().now();
+        self.now = now;
         self.clock.set(now);
         let mut lines: Vec<Line> = happened.iter().map(|happened| narrate::happened(happened, self.begun)).collect();
         if now >= self.next_loop {

@@ -115,9 +115,26 @@ impl<'a> Plan<'a> {
         best
     }
 
+    fn fits_any(&self, item: usize) -> bool {
+        (0..self.bins.len()).any(|bin| self.room(bin, item) > 0)
+    }
+
+    /// How many of an item a fresh node of a template takes.
+    fn room(&self, bin: usize, item: usize) -> u32 {
+        let (Some(template), Some(item)) = (self.bins.get(bin), self.items.get(item)) else { return 0 };
+        if item.allowed.get(bin).copied().unwrap_or(false) { room(&template.row, &item.demand) } else { 0 }
+    }
+
+    /// Whether what fills a node of one template fills one of another just as well.
+    fn alike(&self, bin: usize, other: usize, pattern: &[(usize, u32)]) -> bool {
+        let row = |bin: usize| self.bins.get(bin).map(|bin| &bin.row);
+        bin == other || (row(bin) == row(other) && pattern.iter().all(|&(item, _)| self.room(other, item) > 0))
+    }
+
     /// Whether no packing can be better.
     fn is_perfect(&self, packed: &Packed) -> bool {
-        let all = self.items.iter().zip(&packed.placed).all(|(item, placed)| *placed == item.count || !item.fits_any(self));
+        let mut items = self.items.iter().zip(&packed.placed).enumerate();
+        let all = items.all(|(index, (item, placed))| *placed == item.count || !self.fits_any(index));
         all && packed.node_count() <= self.least_nodes
     }
 
@@ -149,13 +166,6 @@ impl<'a> Plan<'a> {
         let mut attempt = Attempt::new(self);
         attempt.fill_by_patterns(weights);
         attempt.packed()
-    }
-}
-
-impl Item {
-    fn fits_any(&self, plan: &Plan<'_>) -> bool {
-        let mut templates = plan.bins.iter().zip(&self.allowed);
-        templates.any(|(bin, allowed)| *allowed && room(&bin.row, &self.demand) > 0)
     }
 }
 
@@ -245,26 +255,31 @@ impl<'p> Attempt<'p> {
             }
         }
         self.states = after;
+        let rooms: Vec<u32> = (0..plan.bins.len()).map(|bin| plan.room(bin, index)).collect();
+        let mut full = vec![0; rooms.len()];
+        let mut last = None;
         while left > 0 {
-            let Some((bin, room)) = self.next_bin(|bin, allowed| allowed(index).then(|| room(&bin.row, &item.demand)))
-            else {
-                break;
-            };
-            let wanted = left / room;
-            let nodes = self.open(bin, wanted.max(1));
-            if nodes == 0 {
-                break;
+            let Some(bin) = self.next_bin(|bin| rooms.get(bin).is_some_and(|room| *room > 0)) else { break };
+            self.count_node(bin);
+            let count = rooms.get(bin).map_or(left, |room| *room).min(left);
+            left -= count;
+            match rooms.get(bin) == Some(&count) {
+                true => full.get_mut(bin).into_iter().for_each(|nodes| *nodes += 1),
+                false => last = Some((bin, count)),
             }
-            let count = room.min(left);
-            left -= count * nodes;
-            self.push_fresh(bin, nodes, &[(index, count)]);
+        }
+        for (bin, (&nodes, &room)) in full.iter().zip(&rooms).enumerate() {
+            self.push_fresh(bin, nodes, &[(index, room)]);
+        }
+        if let Some((bin, count)) = last {
+            self.push_fresh(bin, 1, &[(index, count)]);
         }
         self.left.get_mut(index).into_iter().for_each(|of_item| *of_item = left);
     }
 
     fn push_fresh(&mut self, bin: usize, nodes: u32, pods: &[(usize, u32)]) {
         let plan = self.plan;
-        let Some(template) = plan.bins.get(bin) else { return };
+        let Some(template) = plan.bins.get(bin).filter(|_| nodes > 0) else { return };
         let mut state = State { bin, nodes, row: template.row.clone(), pods: None };
         for &(item, count) in pods {
             let demand = plan.items.get(item).map_or(&[][..], |item| &item.demand);
@@ -273,42 +288,20 @@ impl<'p> Attempt<'p> {
         self.states.push(state);
     }
 
-    /// The template of the smallest group that may still grow and for which `of` gives something but 0.
-    fn next_bin(&self, of: impl Fn(&Template, &dyn Fn(usize) -> bool) -> Option<u32>) -> Option<(usize, u32)> {
+    /// The template of the smallest group that may still grow and is usable.
+    fn next_bin(&self, usable: impl Fn(usize) -> bool) -> Option<usize> {
         if !self.plan.limits.allow(self.opened) {
             return None;
         }
         let bins = self.plan.bins.iter().zip(&self.opened_of).enumerate();
-        let open = bins.filter(|(_, (bin, opened))| **opened < bin.most);
-        let usable = open.filter_map(|(index, (bin, opened))| {
-            let allowed = |item: usize| {
-                let item = self.plan.items.get(item);
-                item.and_then(|item| item.allowed.get(index)).copied().unwrap_or(false)
-            };
-            let found = of(bin, &allowed).filter(|found| *found > 0)?;
-            Some((bin.size.saturating_add(*opened), index, found))
-        });
-        usable.min().map(|(_, index, found)| (index, found))
+        let open = bins.filter(|(index, (bin, opened))| **opened < bin.most && usable(*index));
+        let sizes = open.map(|(index, (bin, opened))| (bin.size.saturating_add(*opened), index));
+        sizes.min().map(|(_, index)| index)
     }
 
-    /// Adds up to `wanted` nodes of one template, but no more than make its group larger than the next one. Gives how
-    /// many.
-    fn open(&mut self, bin: usize, wanted: u32) -> u32 {
-        let sizes = self.plan.bins.iter().zip(&self.opened_of).enumerate();
-        let size = |template: &Template, opened: u32| template.size.saturating_add(opened);
-        let Some(template) = self.plan.bins.get(bin) else { return 0 };
-        let opened = self.opened_of.get(bin).copied().unwrap_or(0);
-        let own = size(template, opened);
-        let others = sizes.filter(|(index, (other, opened))| *index != bin && **opened < other.most);
-        let ahead = others.map(|(_, (other, opened))| size(other, *opened).saturating_sub(own).max(1)).min();
-        let left_in_all = self.plan.limits.nodes.map_or(u32::MAX, |most| most.saturating_sub(self.opened));
-        let mut nodes = wanted.min(ahead.unwrap_or(u32::MAX)).min(template.most - opened).min(left_in_all);
-        if self.plan.limits.proceed.is_some() {
-            nodes = nodes.min(64);
-        }
-        self.opened += nodes;
-        self.opened_of.get_mut(bin).into_iter().for_each(|opened| *opened += nodes);
-        nodes
+    fn count_node(&mut self, bin: usize) {
+        self.opened += 1;
+        self.opened_of.get_mut(bin).into_iter().for_each(|opened| *opened += 1);
     }
 
     /// Node after node: a fresh one is filled with whatever uses best what is left on it, and then repeated while there
@@ -317,22 +310,30 @@ impl<'p> Attempt<'p> {
         let plan = self.plan;
         loop {
             let left = &self.left;
-            let usable = |bin: &Template, allowed: &dyn Fn(usize) -> bool| {
-                let mut items = plan.items.iter().enumerate().zip(left);
-                let any = items.any(|((index, item), left)| *left > 0 && allowed(index) && fits(&bin.row, &item.demand));
-                Some(u32::from(any))
+            let usable = |bin: usize| {
+                let mut items = plan.items.iter().zip(left).enumerate();
+                items.any(|(index, (_, left))| *left > 0 && plan.room(bin, index) > 0)
             };
-            let Some((bin, _)) = self.next_bin(usable) else { break };
+            let Some(bin) = self.next_bin(usable) else { break };
             let pattern = self.pattern(bin, weights);
             let times = pattern.iter().map(|&(item, count)| self.left.get(item).map_or(0, |left| left / count)).min();
-            let nodes = self.open(bin, times.unwrap_or(0));
-            if nodes == 0 {
+            let mut nodes = vec![0; plan.bins.len()];
+            for _ in 0..times.unwrap_or(0) {
+                let alike = |other: usize| plan.alike(bin, other, &pattern);
+                let Some(bin) = self.next_bin(alike) else { break };
+                self.count_node(bin);
+                nodes.get_mut(bin).into_iter().for_each(|nodes| *nodes += 1);
+            }
+            let all: u32 = nodes.iter().sum();
+            if all == 0 {
                 break;
             }
             for &(item, count) in &pattern {
-                self.left.get_mut(item).into_iter().for_each(|left| *left -= count * nodes);
+                self.left.get_mut(item).into_iter().for_each(|left| *left -= count * all);
             }
-            self.push_fresh(bin, nodes, &pattern);
+            for (bin, nodes) in nodes.into_iter().enumerate() {
+                self.push_fresh(bin, nodes, &pattern);
+            }
         }
     }
 

@@ -483,3 +483,161 @@ impl Tracker for Neighbours {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::convert::Kind;
+
+    use crate::testing::Scene;
+
+    const AFFINITY: &str = "InterPodAffinity: node(s) didn't match pod affinity rules";
+    const ANTI: &str = "InterPodAffinity: node(s) didn't match pod anti-affinity rules";
+    const EXISTING: &str = "InterPodAffinity: node(s) didn't satisfy existing pods anti-affinity rules";
+
+    fn term(key: &str, selector: &str, more: &str) -> String {
+        format!("{{topologyKey: {key}, labelSelector: {selector}, {more}}}")
+    }
+
+    fn pod(labels: &str, near: &[String], far: &[String]) -> String {
+        let list = |terms: &[String]| format!("{{requiredDuringSchedulingIgnoredDuringExecution: [{}]}}", terms.join(", "));
+        let affinity = format!("podAffinity: {}, podAntiAffinity: {}", list(near), list(far));
+        format!("{{metadata: {{labels: {{{labels}}}}}, spec: {{affinity: {{{affinity}}}}}}}")
+    }
+
+    fn labelled(labels: &str) -> String {
+        format!("{{metadata: {{labels: {{{labels}}}}}}}")
+    }
+
+    /// Nodes a and b in zone 1, x in zone 2, all in one region; n without labels.
+    fn scene() -> Scene {
+        let mut scene = Scene::new();
+        scene.node("a", "{metadata: {labels: {zone: z1, region: r}}}");
+        scene.node("b", "{metadata: {labels: {zone: z1, region: r}}}");
+        scene.node("x", "{metadata: {labels: {zone: z2, region: r}}}");
+        scene.node("n", "{}");
+        scene
+    }
+
+    #[test]
+    fn affinity() {
+        let web = "{matchLabels: {app: web}}";
+        let both = "{matchExpressions: [{key: app, operator: In, values: [web]}, {key: tier, operator: Exists}]}";
+        for (name, residents, labels, near, expected) in [
+            ("near a pod of the zone", vec![("a", "app: web")], "app: x", vec![term("zone", web, "")], "a b"),
+            ("near a pod of the node", vec![("a", "app: web")], "app: x", vec![term("kubernetes.io/hostname", web, "")], "a"),
+            ("nobody matches", vec![("a", "app: db")], "app: x", vec![term("zone", web, "")], ""),
+            ("NotIn matches pods without the key", vec![("a", "tier: t")], "app: x", vec![term("zone", "{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", "")], "a b"),
+            ("one of two requirements", vec![("a", "app: web")], "app: x", vec![term("zone", both, "")], ""),
+            ("no selector matches nobody", vec![("a", "app: web")], "app: web", vec![term("zone", "null", "")], ""),
+            ("the empty selector matches everybody", vec![("x", "app: web")], "app: x", vec![term("zone", "{}", "")], "x"),
+            ("the first of its kind", vec![], "app: web", vec![term("zone", web, "")], "a b x"),
+            ("the first, of two terms", vec![("a", "app: web")], "app: web, tier: t", vec![term("zone", web, ""), term("region", "{matchLabels: {tier: t}}", "")], "a b x"),
+            ("not the first once there is one", vec![("x", "app: web")], "app: web", vec![term("zone", web, "")], "x"),
+            ("one on a node without the key does not count", vec![("n", "app: web")], "app: web", vec![term("zone", web, "")], "a b x"),
+            ("two terms, each matched by another pod", vec![("a", "app: web"), ("a", "tier: t")], "app: x", vec![term("zone", web, ""), term("zone", "{matchLabels: {tier: t}}", "")], ""),
+            ("two keys", vec![("a", "app: web")], "app: x", vec![term("zone", web, ""), term("kubernetes.io/hostname", web, "")], "a"),
+        ] {
+            let mut scene = scene();
+            residents.iter().for_each(|(node, labels)| scene.resident(node, &labelled(labels)));
+            let pod = scene.pod(&pod(labels, &near, &[]));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn anti_affinity() {
+        let web = "{matchLabels: {app: web}}";
+        for (name, residents, far, expected) in [
+            ("far from a pod of the zone", vec![("a", "app: web")], vec![term("zone", web, "")], "x n"),
+            ("far from a pod of the region", vec![("a", "app: web")], vec![term("region", web, "")], "n"),
+            ("nobody matches", vec![("a", "app: db")], vec![term("zone", web, "")], "a b x n"),
+            ("two terms, each by its key", vec![("a", "app: web"), ("x", "app: db")], vec![term("zone", web, ""), term("kubernetes.io/hostname", "{matchLabels: {app: db}}", "")], "n"),
+            ("one on a node without the key", vec![("n", "app: web")], vec![term("zone", web, "")], "a b x n"),
+        ] {
+            let mut scene = scene();
+            residents.iter().for_each(|(node, labels)| scene.resident(node, &labelled(labels)));
+            let pod = scene.pod(&pod("app: x", &[], &far));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn existing_pods_keep_others_away() {
+        let web = "{matchLabels: {app: web}}";
+        for (name, guard, labels, expected) in [
+            ("by zone", term("zone", web, ""), "app: web", "x n"),
+            ("not meant", term("zone", web, ""), "app: db", "a b x n"),
+            ("a key that no node has", term("rack", web, ""), "app: web", "a b x n"),
+            ("in another namespace", term("zone", web, "namespaces: [other]"), "app: web", "a b x n"),
+        ] {
+            let mut scene = scene();
+            scene.resident("a", &pod("app: guard", &[], &[guard]));
+            let pod = scene.pod(&labelled(labels));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_fails_is_named() {
+        let web = "{matchLabels: {app: web}}";
+        for (name, near, far, expected) in [
+            ("affinity before anti-affinity", vec![term("zone", "{matchLabels: {app: none}}", "")], vec![term("zone", web, "")], AFFINITY),
+            ("own before existing", vec![], vec![term("zone", web, "")], ANTI),
+            ("existing", vec![], vec![], EXISTING),
+        ] {
+            let mut scene = scene();
+            scene.resident("a", &pod("app: web", &[], &[term("zone", "{matchLabels: {app: x}}", "")]));
+            let pod = scene.pod(&pod("app: x", &near, &far));
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn namespaces() {
+        let web = "{matchLabels: {app: web}}";
+        let team = |team: &str| format!("namespaceSelector: {{matchLabels: {{team: {team}}}}}");
+        for (name, more, expected) in [
+            ("the pod's own", String::new(), ""),
+            ("by name", "namespaces: [other]".into(), "a b"),
+            ("by labels", team("one"), "a b"),
+            ("by other labels", team("two"), ""),
+            ("all", "namespaceSelector: {}".into(), "a b"),
+            ("by name or labels", format!("namespaces: [other], {}", team("two")), "a b"),
+        ] {
+            let mut scene = scene();
+            scene.add(Kind::Namespace, "{metadata: {name: other, labels: {team: one}}}");
+            scene.resident("a", "{metadata: {namespace: other, labels: {app: web}}}");
+            let pod = scene.pod(&pod("app: x", &[term("zone", web, &more)], &[]));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_without_an_object() {
+        let web = "{matchLabels: {app: web}}";
+        let absent = "namespaceSelector: {matchExpressions: [{key: team, operator: DoesNotExist}]}";
+        for (name, more, incoming, existing) in [
+            ("a selector that no labels satisfy", absent, "", "x n"),
+            ("a selector of everything", "namespaceSelector: {}", "a b", "x n"),
+        ] {
+            let mut here = scene();
+            here.resident("a", "{metadata: {namespace: ghost, labels: {app: web}}}");
+            let pod_near = here.pod(&pod("app: x", &[term("zone", web, more)], &[]));
+            assert_eq!(here.fitting(pod_near).join(" "), incoming, "{name}: the term of the pod to place");
+            let mut here = scene();
+            here.resident("a", &pod("app: guard", &[], &[term("zone", web, more)]));
+            let ghost = here.pod("{metadata: {namespace: ghost, labels: {app: web}}}");
+            assert_eq!(here.fitting(ghost).join(" "), existing, "{name}: the term of a pod that runs");
+        }
+    }
+
+    #[test]
+    fn a_selector_that_cannot_be_read() {
+        let bad = "{matchExpressions: [{key: app, operator: In}]}";
+        let mut scene = scene();
+        scene.resident("a", &pod("app: guard", &[], &[term("zone", bad, ""), term("zone", "{}", "")]));
+        let (own, other) = (scene.pod(&pod("app: x", &[term("zone", bad, "")], &[])), scene.pod(&labelled("app: x")));
+        assert!(scene.verdict(own).starts_with("InterPodAffinity (everywhere): parsing pod"), "{}", scene.verdict(own));
+        assert_eq!(scene.verdict(other), "", "a bad term spoils the list of the pod that has it");
+    }
+}

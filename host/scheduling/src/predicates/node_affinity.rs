@@ -78,3 +78,110 @@ impl StaticRule for NodeAffinity {
         reads_identity(&pod.node_selector, pod.node_affinity.as_ref())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Scene;
+
+    fn scene() -> Scene {
+        let mut scene = Scene::new();
+        scene.node("n1", "{metadata: {labels: {foo: bar, level: \"0206\"}}}");
+        scene.node("n2", "{metadata: {labels: {foo: other}}}");
+        scene
+    }
+
+    #[test]
+    fn selector_and_affinity_must_both_accept_the_node() {
+        let required = |terms: &str| {
+            format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}")
+        };
+        let expression = |text: &str| required(&format!("[{{matchExpressions: [{text}]}}]"));
+        for (name, spec, expected) in [
+            ("nothing asked for", String::new(), vec!["n1", "n2"]),
+            ("selector", "nodeSelector: {foo: bar}".into(), vec!["n1"]),
+            ("selector on an absent key", "nodeSelector: {none: x}".into(), vec![]),
+            ("no terms", required("[]"), vec![]),
+            ("an empty term", required("[{}]"), vec![]),
+            ("affinity without required terms", "affinity: {nodeAffinity: {}}".into(), vec!["n1", "n2"]),
+            ("In", expression("{key: foo, operator: In, values: [bar, x]}"), vec!["n1"]),
+            ("NotIn", expression("{key: foo, operator: NotIn, values: [bar]}"), vec!["n2"]),
+            ("NotIn on an absent key", expression("{key: none, operator: NotIn, values: [bar]}"), vec!["n1", "n2"]),
+            ("Exists", expression("{key: level, operator: Exists}"), vec!["n1"]),
+            ("DoesNotExist", expression("{key: level, operator: DoesNotExist}"), vec!["n2"]),
+            ("Gt", expression("{key: level, operator: Gt, values: [\"0204\"]}"), vec!["n1"]),
+            ("Lt", expression("{key: level, operator: Lt, values: [\"206\"]}"), vec![]),
+            ("Gt on what is no number", expression("{key: foo, operator: Gt, values: [\"1\"]}"), vec![]),
+            ("an illegal value", expression("{key: foo, operator: NotIn, values: [\"{{.bad.}}\"]}"), vec![]),
+            (
+                "an invalid term beside a good one",
+                required("[{matchExpressions: [{key: foo, operator: In}]}, {matchExpressions: [{key: foo, operator: Exists}]}]"),
+                vec!["n1", "n2"],
+            ),
+            (
+                "selector and affinity apart",
+                format!("nodeSelector: {{foo: bar}}, {}", expression("{key: foo, operator: In, values: [other]}")),
+                vec![],
+            ),
+            (
+                "a field and an expression in one term",
+                required("[{matchFields: [{key: metadata.name, operator: In, values: [n2]}], matchExpressions: [{key: foo, operator: In, values: [bar]}]}]"),
+                vec![],
+            ),
+            (
+                "the same as two terms",
+                required("[{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}, {matchExpressions: [{key: foo, operator: In, values: [bar]}]}]"),
+                vec!["n1", "n2"],
+            ),
+            (
+                "a node by name",
+                required("[{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}]"),
+                vec!["n2"],
+            ),
+            (
+                "all nodes but one",
+                required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n2]}]}]"),
+                vec!["n1"],
+            ),
+        ] {
+            let mut scene = scene();
+            let pod = scene.pod(&format!("{{spec: {{{spec}}}}}"));
+            assert_eq!(scene.fitting(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_narrow_the_nodes_before_they_are_looked_at() {
+        let required = |terms: &str| {
+            format!("{{spec: {{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}}}}}")
+        };
+        let name = |node: &str| format!("{{key: metadata.name, operator: In, values: [{node}]}}");
+        for (case, terms, expected) in [
+            ("another node", format!("[{{matchFields: [{}]}}]", name("n2")), "NodeAffinity: "),
+            (
+                "two names in one term",
+                format!("[{{matchFields: [{}, {}]}}]", name("n1"), name("n2")),
+                "NodeAffinity (everywhere): pod affinity terms conflict",
+            ),
+            ("two terms", format!("[{{matchFields: [{}]}}, {{matchFields: [{}]}}]", name("n1"), name("n2")), ""),
+            (
+                "two values in one entry narrow, but never match",
+                "[{matchFields: [{key: metadata.name, operator: In, values: [n1, n2]}]}]".into(),
+                "NodeAffinity: node(s) didn't match Pod's node affinity/selector",
+            ),
+        ] {
+            let mut scene = scene();
+            let pod = scene.pod(&required(&terms));
+            assert_eq!(scene.verdict(pod), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_wished_node_outside_the_named_ones_leaves_none() {
+        let mut scene = scene();
+        let named = "{spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: \
+             [{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}]}}}}}";
+        let pod = scene.pod_with(named, |cluster, spec| spec.node_name = Some(cluster.symbols.intern("n1")));
+        let expected = " (everywhere): node(s) didn't satisfy plugin(s) [NodeAffinity NodeName] simultaneously";
+        assert_eq!(scene.verdict(pod), expected);
+    }
+}

@@ -121,3 +121,69 @@ impl Tracker for Taken {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::snapshot::base::NodeId;
+    use crate::testing::Scene;
+
+    fn ports(of: &[&str]) -> String {
+        let port = |text: &&str| {
+            let [protocol, address, port] = text.split('/').collect::<Vec<_>>()[..] else { panic!("{text}") };
+            format!("{{protocol: {protocol}, hostIP: \"{address}\", hostPort: {port}, containerPort: {port}}}")
+        };
+        let ports: Vec<String> = of.iter().map(port).collect();
+        format!("{{spec: {{containers: [{{name: c, ports: [{}]}}]}}}}", ports.join(", "))
+    }
+
+    #[test]
+    fn a_port_is_taken_once_per_protocol_and_address() {
+        for (name, wanted, taken, fits) in [
+            ("another port", vec!["UDP/127.0.0.1/8080"], vec!["UDP/127.0.0.1/9090"], true),
+            ("the same", vec!["UDP/127.0.0.1/8080"], vec!["UDP/127.0.0.1/8080"], false),
+            ("another address", vec!["TCP/127.0.0.1/8080"], vec!["TCP/127.0.0.2/8080"], true),
+            ("another protocol", vec!["UDP/127.0.0.1/8080"], vec!["TCP/127.0.0.1/8080"], true),
+            ("one of two", vec!["UDP/127.0.0.1/8000", "UDP/127.0.0.1/8080"], vec!["UDP/127.0.0.1/8080"], false),
+            ("all addresses wanted", vec!["TCP/0.0.0.0/8001"], vec!["TCP/127.0.0.1/8001"], false),
+            ("all addresses taken", vec!["TCP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001"], false),
+            ("one of two is for all", vec!["TCP/10.0.10.10/8001", "TCP/0.0.0.0/8001"], vec!["TCP/127.0.0.1/8001"], false),
+            ("all addresses of another protocol", vec!["UDP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001"], true),
+            ("of both protocols", vec!["UDP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001", "UDP/0.0.0.0/8001"], false),
+            ("no address is every address", vec!["TCP//8001"], vec!["TCP/127.0.0.1/8001"], false),
+            ("the other wildcard is just an address", vec!["TCP/::/8001"], vec!["TCP/127.0.0.1/8001"], true),
+            ("nothing wanted", vec![], vec!["TCP/0.0.0.0/8001"], true),
+        ] {
+            let mut scene = Scene::new();
+            scene.node("n1", "{}");
+            scene.resident("n1", &ports(&taken));
+            let pod = scene.pod(&ports(&wanted));
+            let expected = if fits { "" } else { "NodePorts: node(s) didn't have free ports for the requested pod ports" };
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn sidecars_hold_ports_and_other_init_containers_do_not() {
+        for (name, restart, fits) in [("a sidecar", "restartPolicy: Always, ", false), ("an init container", "", true)] {
+            let mut scene = Scene::new();
+            scene.node("n1", "{}");
+            scene.resident("n1", &format!("{{spec: {{initContainers: [{{name: i, {restart}ports: [{{hostPort: 80, containerPort: 80}}]}}]}}}}"));
+            let pod = scene.pod(&ports(&["TCP/0.0.0.0/80"]));
+            assert_eq!(scene.verdict(pod).is_empty(), fits, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_two_pods_hold_is_free_when_both_have_left() {
+        let mut scene = Scene::new();
+        scene.node("n1", "{}");
+        let pod = scene.pod(&ports(&["TCP/0.0.0.0/80"]));
+        let mut snapshot = scene.snapshot();
+        let (class, node) = (snapshot.class(pod), NodeId::new(0));
+        snapshot.place(class, node, 2);
+        snapshot.unplace(class, node, 1);
+        assert!(!snapshot.fits(class, node));
+        snapshot.unplace(class, node, 1);
+        assert_eq!(snapshot.room(class, node), 1);
+    }
+}

@@ -331,3 +331,103 @@ impl Tracker for Attached {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::convert::Kind;
+
+    use crate::testing::Scene;
+
+    const FULL: &str = "NodeVolumeLimits: node(s) exceed max volume count";
+
+    fn bound(scene: &mut Scene, claim: &str, source: &str) {
+        let annotations = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
+        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: {claim}, namespace: default, {annotations}}}, spec: {{volumeName: pv-{claim}, storageClassName: wait}}}}"));
+        scene.add(Kind::PersistentVolume, &format!("{{metadata: {{name: pv-{claim}}}, spec: {{{source}}}}}"));
+    }
+
+    fn waiting(scene: &mut Scene, claim: &str, class: &str) {
+        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: {claim}, namespace: default}}, spec: {{storageClassName: {class}}}}}"));
+    }
+
+    fn uses(claims: &[&str]) -> String {
+        let volume = |name: &&str| format!("{{name: {name}, persistentVolumeClaim: {{claimName: {name}}}}}");
+        format!("{{spec: {{volumes: [{}]}}}}", claims.iter().map(volume).collect::<Vec<_>>().join(", "))
+    }
+
+    /// One node that takes `limit` volumes of driver `csi`.
+    fn scene(limit: &str, migrated: &str) -> Scene {
+        let mut scene = Scene::new();
+        scene.node("n1", "{}");
+        let annotations = format!("annotations: {{storage.alpha.kubernetes.io/migrated-plugins: \"{migrated}\"}}");
+        let drivers = format!("[{{name: csi, nodeID: x, {limit}}}, {{name: ebs.csi.aws.com, nodeID: x, {limit}}}]");
+        scene.add(Kind::CSINode, &format!("{{metadata: {{name: n1, {annotations}}}, spec: {{drivers: {drivers}}}}}"));
+        scene.add(Kind::StorageClass, "{metadata: {name: wait}, provisioner: csi, volumeBindingMode: WaitForFirstConsumer}");
+        scene.add(Kind::StorageClass, "{metadata: {name: other}, provisioner: other, volumeBindingMode: WaitForFirstConsumer}");
+        for claim in ["a", "b", "c"] {
+            bound(&mut scene, claim, &format!("csi: {{driver: csi, volumeHandle: h-{claim}}}"));
+        }
+        waiting(&mut scene, "w", "wait");
+        waiting(&mut scene, "x", "other");
+        scene
+    }
+
+    #[test]
+    fn volumes_of_a_driver_are_counted_once_each() {
+        for (name, limit, on_node, wanted, fits) in [
+            ("below the limit", "allocatable: {count: 3}", vec![vec!["a"], vec!["b"]], vec!["c"], true),
+            ("at the limit", "allocatable: {count: 2}", vec![vec!["a"], vec!["b"]], vec!["c"], false),
+            ("no limit", "allocatable: null", vec![vec!["a"], vec!["b"]], vec!["c"], true),
+            ("attached already", "allocatable: {count: 2}", vec![vec!["a"], vec!["b"]], vec!["b"], true),
+            ("two pods share one", "allocatable: {count: 2}", vec![vec!["a"], vec!["a"]], vec!["b"], true),
+            ("two at once", "allocatable: {count: 2}", vec![vec!["a"]], vec!["b", "c"], false),
+            ("not made yet counts", "allocatable: {count: 1}", vec![vec!["w"]], vec!["a"], false),
+            ("not made yet, asked for", "allocatable: {count: 1}", vec![vec!["a"]], vec!["w"], false),
+            ("not made yet, shared", "allocatable: {count: 1}", vec![vec!["w"]], vec!["w"], true),
+            ("of another driver", "allocatable: {count: 1}", vec![vec!["a"]], vec!["x"], true),
+            ("others do not count for it", "allocatable: {count: 1}", vec![vec!["x"]], vec!["a"], true),
+        ] {
+            let mut scene = scene(limit, "");
+            on_node.iter().for_each(|claims| scene.resident("n1", &uses(claims)));
+            let pod = scene.pod(&uses(&wanted));
+            assert_eq!(scene.verdict(pod), if fits { "" } else { FULL }, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_the_cluster_has_attached_counts_too() {
+        let mut scene = scene("allocatable: {count: 1}", "");
+        scene.add(Kind::VolumeAttachment, "{metadata: {name: va}, spec: {attacher: csi, nodeName: n1, source: {persistentVolumeName: pv-a}}}");
+        let (same, other) = (scene.pod(&uses(&["a"])), scene.pod(&uses(&["b"])));
+        assert_eq!(scene.verdict(same), "");
+        assert_eq!(scene.verdict(other), FULL);
+    }
+
+    #[test]
+    fn in_tree_volumes_count_where_their_driver_took_over() {
+        let ebs = |id: &str| format!("awsElasticBlockStore: {{volumeID: {id}}}");
+        for (name, migrated, fits) in [("took over", "kubernetes.io/aws-ebs", false), ("did not", "", true)] {
+            let mut scene = scene("allocatable: {count: 1}", migrated);
+            bound(&mut scene, "old", &ebs("vol-1"));
+            scene.resident("n1", &uses(&["old"]));
+            let pod = scene.pod(&format!("{{spec: {{volumes: [{{name: v, {}}}]}}}}", ebs("vol-2")));
+            assert_eq!(scene.verdict(pod), if fits { "" } else { FULL }, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_driver_may_insist_on_being_there() {
+        for (name, insists, on_node, fits) in [
+            ("it does not insist", false, false, true),
+            ("it insists and is absent", true, false, false),
+            ("it insists and is there", true, true, true),
+        ] {
+            let mut scene = scene("allocatable: null", "");
+            let driver = if on_node { "csi" } else { "other" };
+            let claim = if on_node { "w" } else { "x" };
+            scene.add(Kind::CSIDriver, &format!("{{metadata: {{name: {driver}}}, spec: {{preventPodSchedulingIfMissing: {insists}}}}}"));
+            let pod = scene.pod(&uses(&[claim]));
+            assert_eq!(scene.verdict(pod).is_empty(), fits, "{name}");
+        }
+    }
+}

@@ -532,3 +532,147 @@ impl Tracker for Spread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::NodeId;
+    use crate::testing::Scene;
+
+    /// Nodes a and b in zone 1, x and y in zone 2, with so many pods `app=foo` on each. `lacks`: node and key that it has
+    /// not.
+    fn scene(pods: [usize; 4], lacks: Option<(&str, &str)>) -> Scene {
+        let mut scene = Scene::new();
+        for (name, zone) in [("a", 1), ("b", 1), ("x", 2), ("y", 2)] {
+            let labels = [("zone", format!("z{zone}")), ("node", name.to_owned())];
+            let labels: Vec<String> = labels
+                .iter()
+                .filter(|(key, _)| lacks != Some((name, key)))
+                .map(|(key, value)| format!("{key}: {value}"))
+                .collect();
+            scene.node(name, &format!("{{metadata: {{labels: {{name: {name}, {}}}}}}}", labels.join(", ")));
+        }
+        for (name, count) in ["a", "b", "x", "y"].into_iter().zip(pods) {
+            (0..count).for_each(|_| scene.resident(name, "{metadata: {labels: {app: foo}}}"));
+        }
+        scene
+    }
+
+    fn constraint(key: &str, max_skew: u32, more: &str) -> String {
+        let selector = if more.contains("labelSelector") { "" } else { "labelSelector: {matchLabels: {app: foo}}, " };
+        format!("{{topologyKey: {key}, maxSkew: {max_skew}, whenUnsatisfiable: DoNotSchedule, {selector}{more}}}")
+    }
+
+    fn pod(labels: &str, constraints: &[String], more: &str) -> String {
+        let constraints = constraints.join(", ");
+        format!("{{metadata: {{labels: {{{labels}}}}}, spec: {{topologySpreadConstraints: [{constraints}], {more}}}}}")
+    }
+
+    #[test]
+    fn one_constraint() {
+        let in_nodes = |names: &str, operator: &str| {
+            format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{{key: name, operator: {operator}, values: [{names}]}}]}}]}}}}}}")
+        };
+        for (name, pods, lacks, labels, constraint, more, expected) in [
+            ("even zones", [2, 1, 0, 3], None, "app: foo", constraint("zone", 1, ""), String::new(), "a b x y"),
+            ("a node without the key", [1, 1, 1, 1], Some(("b", "zone")), "app: foo", constraint("zone", 1, ""), String::new(), "a"),
+            ("a key that no node has", [1, 1, 1, 1], None, "app: foo", constraint("rack", 1, ""), String::new(), ""),
+            ("the emptiest node", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, ""), String::new(), "x"),
+            ("nearly the emptiest nodes", [2, 1, 0, 3], None, "app: foo", constraint("node", 2, ""), String::new(), "b x"),
+            ("a pod that does not count itself", [2, 1, 0, 3], None, "app: bar", constraint("node", 1, ""), String::new(), "b x"),
+            ("affinity narrows what counts", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, ""), in_nodes("a, y", "In"), "a"),
+            ("affinity is ignored", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "nodeAffinityPolicy: Ignore"), in_nodes("a, y", "In"), ""),
+            ("a node that does not count is no domain", [0, 2, 0, 1], None, "app: foo", constraint("zone", 1, ""), in_nodes("b", "NotIn"), "a"),
+            ("too few domains", [2, 2, 1, 9], None, "app: foo", constraint("node", 2, "minDomains: 5"), String::new(), "x"),
+            ("enough domains", [2, 2, 1, 2], None, "app: foo", constraint("node", 2, "minDomains: 2"), String::new(), "a b x y"),
+            ("too few zones", [1, 1, 1, 0], None, "app: foo", constraint("zone", 2, "minDomains: 3"), String::new(), "x y"),
+            ("no selector", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "labelSelector: null"), String::new(), "a b x y"),
+            ("a selector of everything", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "labelSelector: {}"), String::new(), "a b x y"),
+            ("soft constraints do not filter", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "").replace("DoNotSchedule", "ScheduleAnyway"), String::new(), "a b x y"),
+            ("pods of the same version only", [2, 1, 0, 3], None, "app: foo, v: two", constraint("node", 1, "matchLabelKeys: [v]"), String::new(), "a b x y"),
+        ] {
+            let mut scene = scene(pods, lacks);
+            let pod = scene.pod(&pod(labels, &[constraint], &more));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn several_constraints() {
+        let both = |zone_app: &str, node_app: &str| {
+            let of = |app: &str| format!("labelSelector: {{matchLabels: {{{app}}}}}");
+            [constraint("zone", 1, &of(zone_app)), constraint("node", 1, &of(node_app))]
+        };
+        let same = both("app: foo", "app: foo");
+        for (name, pods, bars, lacks, labels, constraints, expected) in [
+            ("even zones, one empty node", [2, 1, 0, 3], [0; 4], None, "app: foo", same.clone(), "x"),
+            ("the fuller zone has the empty node", [2, 1, 0, 4], [0; 4], None, "app: foo", same.clone(), ""),
+            ("different selectors", [1, 1, 2, 1], [1, 0, 0, 1], None, "app: foo, kind: bar", both("app: foo", "kind: bar"), "b"),
+            ("a pod outside the zone selector", [1, 0, 0, 0], [0, 0, 1, 1], None, "kind: bar", both("app: foo", "kind: bar"), "a b"),
+            ("a node without one key counts for neither", [1, 0, 3, 1], [0; 4], Some(("x", "node")), "app: foo", same, "b"),
+        ] {
+            let mut scene = scene(pods, lacks);
+            for (node, count) in ["a", "b", "x", "y"].into_iter().zip(bars) {
+                (0..count).for_each(|_| scene.resident(node, "{metadata: {labels: {kind: bar}}}"));
+            }
+            let pod = scene.pod(&pod(labels, &constraints, ""));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_counts() {
+        let foo = "metadata: {labels: {app: foo}";
+        for (name, resident, expected) in [
+            ("a live pod", format!("{{{foo}}}}}"), "a x y"),
+            ("one that is being deleted", format!("{{{foo}, deletionTimestamp: \"2026-01-01T00:00:00Z\"}}}}"), "a b x y"),
+            ("one of another namespace", format!("{{{foo}, namespace: other}}}}"), "a b x y"),
+        ] {
+            let mut scene = scene([0; 4], None);
+            scene.resident("b", &resident);
+            let pod = scene.pod(&pod("app: foo", &[constraint("node", 1, "")], ""));
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn tainted_nodes_count_unless_taints_are_honoured() {
+        for (name, policy, expected) in [("ignored", "Ignore", "a b x"), ("honoured", "Honor", "a b x")] {
+            let mut scene = scene([1, 1, 1, 0], None);
+            let dedicated = scene.cluster.symbols.intern("dedicated");
+            let taint = plimsoll_model::Taint {
+                key: dedicated,
+                value: plimsoll_model::symbol::known::EMPTY,
+                effect: plimsoll_model::TaintEffect::NoSchedule,
+            };
+            scene.cluster.nodes[3].taints = [taint].into();
+            let pod = scene.pod(&pod("app: foo", &[constraint("node", 1, &format!("nodeTaintsPolicy: {policy}"))], ""));
+            let expected = if policy == "Ignore" { "" } else { expected };
+            assert_eq!(scene.fitting(pod).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_selector_that_cannot_be_read_keeps_the_pod_from_every_node() {
+        let mut scene = scene([0; 4], None);
+        let bad = "labelSelector: {matchExpressions: [{key: app, operator: In}]}";
+        let pod = scene.pod(&pod("app: foo", &[constraint("node", 1, bad)], ""));
+        assert!(scene.verdict(pod).starts_with("PodTopologySpread (everywhere): "), "{}", scene.verdict(pod));
+    }
+
+    #[test]
+    fn a_closed_node_stays_a_domain_unless_taints_are_honoured() {
+        for (name, policy, fits) in [("ignored", "Ignore", false), ("honoured", "Honor", true)] {
+            let mut scene = scene([1, 1, 1, 0], None);
+            let pod = scene.pod(&pod("app: foo", &[constraint("node", 1, &format!("nodeTaintsPolicy: {policy}"))], ""));
+            let mut snapshot = scene.snapshot();
+            let class = snapshot.class(pod);
+            let [a, y] = [0, 3].map(NodeId::new);
+            snapshot.fork();
+            snapshot.close(y);
+            assert_eq!(snapshot.fits(class, a), fits, "{name}");
+            assert!(!snapshot.fits(class, y), "{name}: nothing comes to a closed node");
+            snapshot.revert();
+            assert!(snapshot.fits(class, y), "{name}: open again");
+        }
+    }
+}

@@ -226,3 +226,179 @@ fn names_host(selector: &LabelSelector) -> bool {
         LabelSelector::Invalid(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::convert::Kind;
+
+    use crate::testing::Scene;
+
+    const BOUND: &str = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
+
+    fn claim(scene: &mut Scene, name: &str, metadata: &str, spec: &str, status: &str) {
+        let metadata = format!("{{name: {name}, namespace: default, uid: u-{name}, {metadata}}}");
+        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {metadata}, spec: {{{spec}}}, status: {{{status}}}}}"));
+    }
+
+    fn volume(scene: &mut Scene, name: &str, class: &str, size: &str, spec: &str) {
+        let spec = format!("storageClassName: {class}, capacity: {{storage: {size}}}, accessModes: [ReadWriteOnce], {spec}");
+        let object = format!("{{metadata: {{name: {name}}}, spec: {{{spec}}}, status: {{phase: Available}}}}");
+        scene.add(Kind::PersistentVolume, &object);
+    }
+
+    fn on(node: &str) -> String {
+        let term = format!("{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: [{node}]}}]}}");
+        format!("nodeAffinity: {{required: {{nodeSelectorTerms: [{term}]}}}}")
+    }
+
+    fn pod(scene: &mut Scene, claims: &[&str]) -> plimsoll_model::SpecId {
+        let volume = |name: &&str| format!("{{name: {name}, persistentVolumeClaim: {{claimName: {name}}}}}");
+        let volumes: Vec<String> = claims.iter().map(volume).collect();
+        scene.pod(&format!("{{spec: {{volumes: [{}]}}}}", volumes.join(", ")))
+    }
+
+    /// Two nodes; classes `wait` (a driver makes volumes), `hand` (nobody does), `now` (binds at once).
+    fn scene() -> Scene {
+        let mut scene = Scene::new();
+        scene.node("n1", "{metadata: {labels: {zone: a}}}");
+        scene.node("n2", "{metadata: {labels: {zone: b}}}");
+        for (name, provisioner, mode) in [
+            ("wait", "csi.example.com", "WaitForFirstConsumer"),
+            ("hand", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
+            ("now", "csi.example.com", "Immediate"),
+        ] {
+            let class = format!("{{metadata: {{name: {name}}}, provisioner: {provisioner}, volumeBindingMode: {mode}}}");
+            scene.add(Kind::StorageClass, &class);
+        }
+        scene
+    }
+
+    #[test]
+    fn claims_that_keep_the_pod_from_every_node() {
+        for (name, metadata, spec, status, expected) in [
+            ("not bound, binds at once", "", "storageClassName: now", "", "VolumeZone"),
+            ("lost", BOUND, "volumeName: pv", "phase: Lost", "VolumeBinding (everywhere): persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv\""),
+            ("being deleted", "deletionTimestamp: \"2026-01-01T00:00:00Z\"", "storageClassName: wait", "", "VolumeBinding (everywhere): persistentvolumeclaim \"data\" is being deleted"),
+            ("names a volume, binding not done", "", "volumeName: pv, storageClassName: wait", "", "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims"),
+        ] {
+            let mut scene = scene();
+            volume(&mut scene, "pv", "wait", "1Gi", "");
+            claim(&mut scene, "data", metadata, spec, status);
+            let pod = pod(&mut scene, &["data"]);
+            let verdict = scene.verdict(pod);
+            // The zone rule words the first case, and comes later; the binding rule is what the scheduler reports.
+            let expected = if expected == "VolumeZone" { "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims" } else { expected };
+            assert_eq!(verdict, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bound_volume_must_be_reachable() {
+        for (name, affinity, expected) in [
+            ("from anywhere", String::new(), vec!["n1", "n2"]),
+            ("from one node", on("n2"), vec!["n2"]),
+            ("fields alone match every node", "nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n9]}]}]}}".into(), vec!["n1", "n2"]),
+        ] {
+            let mut scene = scene();
+            volume(&mut scene, "pv", "wait", "1Gi", &affinity);
+            claim(&mut scene, "data", BOUND, "volumeName: pv", "phase: Bound");
+            let pod = pod(&mut scene, &["data"]);
+            assert_eq!(scene.fitting(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn waiting_claims_find_the_smallest_volumes_that_will_do() {
+        let request = |class: &str, size: &str| {
+            format!("storageClassName: {class}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {size}}}}}")
+        };
+        for (name, volumes, claims, expected) in [
+            ("none there", vec![], vec!["1Gi"], vec![]),
+            ("large enough", vec![("a", "2Gi", on("n1"))], vec!["1Gi"], vec!["n1"]),
+            ("too small", vec![("a", "1Gi", on("n1"))], vec!["2Gi"], vec![]),
+            ("one volume for two claims", vec![("a", "2Gi", on("n1"))], vec!["1Gi", "1Gi"], vec![]),
+            (
+                "the large volume is not spent on the small claim",
+                vec![("a", "10Gi", on("n1")), ("b", "5Gi", on("n1"))],
+                vec!["10Gi", "5Gi"],
+                vec!["n1"],
+            ),
+            (
+                "set aside for another claim",
+                vec![("a", "2Gi", format!("{}, claimRef: {{namespace: default, name: other}}", on("n1")))],
+                vec!["1Gi"],
+                vec![],
+            ),
+            (
+                "set aside for this claim",
+                vec![("a", "2Gi", format!("{}, claimRef: {{namespace: default, name: data0}}", on("n2"))), ("b", "2Gi", on("n1"))],
+                vec!["1Gi"],
+                vec!["n2"],
+            ),
+        ] {
+            let mut scene = scene();
+            for (volume_name, size, spec) in &volumes {
+                volume(&mut scene, volume_name, "hand", size, spec);
+            }
+            let names: Vec<String> = (0..claims.len()).map(|index| format!("data{index}")).collect();
+            for (claim_name, size) in names.iter().zip(&claims) {
+                claim(&mut scene, claim_name, "", &request("hand", size), "");
+            }
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let pod = pod(&mut scene, &names);
+            assert_eq!(scene.fitting(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_no_volume_serves_is_made_where_the_class_can() {
+        let request = "storageClassName: topo, resources: {requests: {storage: 5Gi}}";
+        let zone_b = "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b, c]}]}]";
+        let capacity = |topology: &str, sizes: &str| {
+            format!("{{metadata: {{name: c, namespace: default}}, storageClassName: topo, {sizes}, nodeTopology: {{matchLabels: {{zone: {topology}}}}}}}")
+        };
+        for (name, topologies, metadata, capacities, expected) in [
+            ("anywhere", "", "", vec![], vec!["n1", "n2"]),
+            ("in one zone", zone_b, "", vec![], vec!["n2"]),
+            ("an empty topology term", "allowedTopologies: [{}]", "", vec![], vec![]),
+            ("on the node chosen before", "", "annotations: {volume.kubernetes.io/selected-node: n2}", vec![], vec!["n2"]),
+            ("enough left in a zone", "", "", vec![capacity("a", "capacity: 5Gi")], vec!["n1"]),
+            ("too little left", "", "", vec![capacity("a", "capacity: 4Gi")], vec![]),
+            ("enough left, but not for one volume", "", "", vec![capacity("a", "capacity: 9Gi, maximumVolumeSize: 4Gi")], vec![]),
+            ("nothing said about sizes", "", "", vec![capacity("a", "capacity: null")], vec![]),
+        ] {
+            let mut scene = scene();
+            let object = format!("{{metadata: {{name: topo}}, provisioner: csi.example.com, volumeBindingMode: WaitForFirstConsumer, {topologies}}}");
+            scene.add(Kind::StorageClass, &object);
+            if name.contains("left") || name.contains("sizes") {
+                scene.add(Kind::CSIDriver, "{metadata: {name: csi.example.com}, spec: {storageCapacity: true}}");
+            }
+            for object in &capacities {
+                scene.add(Kind::CSIStorageCapacity, object);
+            }
+            claim(&mut scene, "data", metadata, request, "");
+            let pod = pod(&mut scene, &["data"]);
+            assert_eq!(scene.fitting(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_claim_of_an_ephemeral_volume_belongs_to_its_pod() {
+        let owner = |uid: &str| {
+            format!("ownerReferences: [{{apiVersion: v1, kind: Pod, name: pod, uid: {uid}, controller: true}}]")
+        };
+        for (name, made, expected) in [
+            ("not made yet", None, "VolumeBinding (everywhere): waiting for ephemeral volume controller to create the persistentvolumeclaim \"pod-tmp\""),
+            ("its own", Some(owner("u1")), ""),
+            ("of a pod of the same name", Some(owner("u2")), "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)"),
+            ("of nobody", Some(String::new()), "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)"),
+        ] {
+            let mut scene = scene();
+            if let Some(metadata) = made {
+                claim(&mut scene, "pod-tmp", &metadata, "storageClassName: wait", "");
+            }
+            let pod = scene.pod("{metadata: {uid: u1}, spec: {volumes: [{name: tmp, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}");
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+}

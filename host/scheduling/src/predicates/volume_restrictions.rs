@@ -192,3 +192,84 @@ impl Tracker for Taken {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::convert::Kind;
+
+    use crate::testing::Scene;
+
+    fn uses(volumes: &str) -> String {
+        format!("{{spec: {{volumes: [{volumes}]}}}}")
+    }
+
+    #[test]
+    fn disks_named_in_pods_are_not_shared() {
+        let gce = |name: &str, read_only: bool| format!("{{name: v, gcePersistentDisk: {{pdName: {name}, readOnly: {read_only}}}}}");
+        let ebs = |id: &str, read_only: bool| format!("{{name: v, awsElasticBlockStore: {{volumeID: {id}, readOnly: {read_only}}}}}");
+        let iscsi = |iqn: &str, lun: u32, read_only: bool| {
+            format!("{{name: v, iscsi: {{targetPortal: t, iqn: {iqn}, lun: {lun}, readOnly: {read_only}}}}}")
+        };
+        let rbd = |monitors: &str, pool: &str, image: &str, read_only: bool| {
+            format!("{{name: v, rbd: {{monitors: [{monitors}], pool: {pool}, image: {image}, readOnly: {read_only}}}}}")
+        };
+        for (name, wanted, taken, fits) in [
+            ("GCE, the same to write", gce("d", false), gce("d", false), false),
+            ("GCE, one reads", gce("d", true), gce("d", false), false),
+            ("GCE, both read", gce("d", true), gce("d", true), true),
+            ("GCE, another", gce("d", false), gce("e", false), true),
+            ("EBS, even to read", ebs("d", true), ebs("d", true), false),
+            ("EBS, another", ebs("d", false), ebs("e", false), true),
+            ("iSCSI, another unit of the same target", iscsi("q", 0, false), iscsi("q", 1, false), false),
+            ("iSCSI, both read", iscsi("q", 0, true), iscsi("q", 0, true), true),
+            ("iSCSI, another target", iscsi("q", 0, false), iscsi("r", 0, false), true),
+            ("RBD, one monitor in common", rbd("a, b", "p", "i", false), rbd("b, c", "p", "i", false), false),
+            ("RBD, no monitor in common", rbd("a", "p", "i", false), rbd("c", "p", "i", false), true),
+            ("RBD, another pool", rbd("a", "p", "i", false), rbd("a", "q", "i", false), true),
+            ("RBD, another image", rbd("a", "p", "i", false), rbd("a", "p", "j", false), true),
+            ("RBD, both read", rbd("a", "p", "i", true), rbd("a", "p", "i", true), true),
+            ("different kinds", gce("d", false), ebs("d", false), true),
+        ] {
+            let mut scene = Scene::new();
+            scene.node("n1", "{}");
+            scene.resident("n1", &uses(&taken));
+            let pod = scene.pod(&uses(&wanted));
+            let expected = if fits { "" } else { "VolumeRestrictions: node(s) had no available disk" };
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_alone_is_taken_everywhere() {
+        let in_use = "VolumeRestrictions: node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode \
+                      already in-use by another pod";
+        for (name, mode, used_on, expected) in [
+            ("free", "ReadWriteOncePod", None, ""),
+            ("used on the node", "ReadWriteOncePod", Some("n1"), in_use),
+            ("used on another node", "ReadWriteOncePod", Some("n2"), in_use),
+            ("one that pods may share", "ReadWriteOnce", Some("n1"), ""),
+        ] {
+            let mut scene = Scene::new();
+            scene.node("n1", "{}");
+            scene.node("n2", "{}");
+            let class = "{metadata: {name: wait}, provisioner: p, volumeBindingMode: WaitForFirstConsumer}";
+            scene.add(Kind::StorageClass, class);
+            let claim = format!("{{metadata: {{name: data, namespace: default}}, spec: {{storageClassName: wait, accessModes: [{mode}]}}}}");
+            scene.add(Kind::PersistentVolumeClaim, &claim);
+            let pod = uses("{name: v, persistentVolumeClaim: {claimName: data}}");
+            if let Some(node) = used_on {
+                scene.resident(node, &pod);
+            }
+            let pod = scene.pod(&pod);
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_must_exist() {
+        let mut scene = Scene::new();
+        scene.node("n1", "{}");
+        let pod = scene.pod(&uses("{name: v, persistentVolumeClaim: {claimName: none}}"));
+        assert_eq!(scene.verdict(pod), "VolumeRestrictions (everywhere): persistentvolumeclaim \"none\" not found");
+    }
+}

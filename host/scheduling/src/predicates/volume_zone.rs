@@ -80,3 +80,49 @@ impl StaticRule for VolumeZone {
         Vec::from_iter(refused.then_some(Reason::VolumeZone))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::convert::Kind;
+
+    use crate::testing::Scene;
+
+    const USES: &str = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}";
+
+    #[test]
+    fn a_volume_with_zones_goes_to_nodes_of_these() {
+        let beta = "failure-domain.beta.kubernetes.io";
+        let zone = |zone: &str| format!("topology.kubernetes.io/zone: {zone}");
+        let beta_zone = |zone: &str| format!("{beta}/zone: {zone}");
+        for (name, volume, node, fits) in [
+            ("an unlabelled node", format!("{}, {}", zone("a"), beta_zone("a")), String::new(), true),
+            ("one of several zones", beta_zone("a__b"), beta_zone("b"), true),
+            ("none of several zones", beta_zone("a__b"), beta_zone("c"), false),
+            ("a list with a hole says nothing", beta_zone("a____b"), beta_zone("c"), true),
+            ("the region is missing", format!("{}, topology.kubernetes.io/region: r", zone("a")), zone("a"), false),
+            ("the newer key does not fall back", zone("a"), beta_zone("a"), false),
+            ("the older key falls back", beta_zone("a"), zone("a"), true),
+            ("to another zone", beta_zone("a"), zone("b"), false),
+            ("a volume without zones", String::new(), zone("b"), true),
+        ] {
+            let mut scene = Scene::new();
+            scene.node("n1", &format!("{{metadata: {{labels: {{{node}}}}}}}"));
+            let bound = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
+            scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: pv}}}}"));
+            scene.add(Kind::PersistentVolume, &format!("{{metadata: {{name: pv, labels: {{{volume}}}}}, spec: {{}}}}"));
+            let pod = scene.pod(USES);
+            let expected = if fits { "" } else { "VolumeZone: node(s) had no available volume zone" };
+            assert_eq!(scene.verdict(pod), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bound_volume_must_exist() {
+        let mut scene = Scene::new();
+        scene.node("n1", "{}");
+        let bound = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
+        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: gone}}}}"));
+        let pod = scene.pod(USES);
+        assert_eq!(scene.verdict(pod), "VolumeZone (everywhere): persistentvolume \"gone\" not found");
+    }
+}

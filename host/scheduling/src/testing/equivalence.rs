@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::config;
 use super::mirror::Mirror;
 use super::random::{Dice, Sample, Themes, sample};
 use crate::oracle::Resident;
@@ -76,7 +77,7 @@ fn play(seed: u64, themes: Themes, prepared: bool, moves: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn resources_ports_and_static_rules(seed: u64, prepared: bool) {
