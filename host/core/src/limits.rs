@@ -53,7 +53,7 @@ impl<'a> Limits<'a> {
 
     /// What a node counts: whole cores (rounded up) and bytes of its capacity, and its accelerators.
     pub fn weigh(&self, node: &Node) -> Weight {
-        let counts = !self.virtual_kubelet.is_some_and(|(key, value)| node.labels.get(key) == Some(value));
+        let counts = self.virtual_kubelet.is_none_or(|(key, value)| node.labels.get(key) != Some(value));
         let model = self.accelerators.label.and_then(|label| node.labels.get(label));
         let gpu = model.map(|model| (model, self.accelerators.resource_of(&node.allocatable).map_or(0, |(_, n)| n)));
         Weight {

@@ -1,5 +1,13 @@
 //! Removing nodes: which, when, and what holds them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by a panic"
+)]
+
 mod support;
 
 use std::time::Duration;

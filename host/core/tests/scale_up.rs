@@ -1,5 +1,13 @@
 //! Growing: what fits, what is asked for, and why not more.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by a panic"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;

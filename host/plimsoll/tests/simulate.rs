@@ -1,5 +1,13 @@
 //! `plimsoll simulate` as a user runs it: files in, a plan out, exit status, messages.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by a panic"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -88,7 +96,10 @@ fn a_plan_says_where_every_pod_goes() {
     assert_eq!(plan["apiVersion"], "plimsoll.dev/v1alpha1");
     assert_eq!(plan["kind"], "Plan");
     let growth = &plan["scaleUp"][0];
-    assert_eq!((growth["group"].as_str(), growth["from"].as_u64(), growth["to"].as_u64()), (Some("small"), Some(0), Some(3)));
+    assert_eq!(
+        (growth["group"].as_str(), growth["from"].as_u64(), growth["to"].as_u64()),
+        (Some("small"), Some(0), Some(3))
+    );
     assert_eq!(growth["pods"].as_array().unwrap().len(), 10);
     assert_eq!(growth["because"]["expander"], "least-waste");
     assert_eq!(growth["because"]["against"][0]["group"], "large");
@@ -137,11 +148,16 @@ fn priorities_come_from_the_config_map() {
 #[test]
 fn the_table_is_for_people() {
     let files = Files::new();
-    let (pods, groups) = (files.write("pods.yaml", pods(10, "1") + &self::pods(1, "99").replace("web-0", "huge")), files.write("groups.yaml", GROUPS));
+    let (pods, groups) = (
+        files.write("pods.yaml", pods(10, "1") + &self::pods(1, "99").replace("web-0", "huge")),
+        files.write("groups.yaml", GROUPS),
+    );
     let output = simulate(&[&pods, &groups], &[]);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    for expected in ["SCALE UP", "small", "0 → 3", "NOT HELPED", "shop/huge", "insufficient cpu (asks 99, a new node has 4)"] {
+    for expected in
+        ["SCALE UP", "small", "0 → 3", "NOT HELPED", "shop/huge", "insufficient cpu (asks 99, a new node has 4)"]
+    {
         assert!(text.contains(expected), "{expected:?} is missing in\n{text}");
     }
     assert!(!text.contains('\x1b'), "no colour when not on a terminal");
@@ -160,7 +176,8 @@ fn yaml_is_the_same_plan() {
 fn bad_input_ends_with_status_2_and_says_what_and_where() {
     let files = Files::new();
     let good = files.write("groups.yaml", GROUPS);
-    let node = "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}";
+    let node =
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}";
     let big_sparse = {
         let path = files.folder.path().join("big.json");
         std::fs::File::create(&path).unwrap().set_len(200 << 20).unwrap();

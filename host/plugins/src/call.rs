@@ -289,7 +289,10 @@ mod tests {
     }
 
     #[rstest::rstest]
-    #[case::plugin(Failure::Plugin(Box::new(reported())), "refresh reports quota: QuotaExceeded: no more than 20 machines")]
+    #[case::plugin(
+        Failure::Plugin(Box::new(reported())),
+        "refresh reports quota: QuotaExceeded: no more than 20 machines"
+    )]
     #[case::nonsense(
         Failure::Nonsense { what: "group \"a\" is listed twice".into() },
         "refresh gave an answer that cannot be used: group \"a\" is listed twice"

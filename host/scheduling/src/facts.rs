@@ -33,6 +33,11 @@ impl<'c> Facts<'c> {
         Self { cluster, gates, volumes_by_class }
     }
 
+    /// For rules that do not look at storage.
+    pub(crate) fn without_storage(cluster: &'c Cluster, gates: Gates) -> Self {
+        Self { cluster, gates, volumes_by_class: FxHashMap::default() }
+    }
+
     pub(crate) fn symbols(&self) -> &'c Symbols {
         &self.cluster.symbols
     }

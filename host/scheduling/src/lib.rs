@@ -15,16 +15,24 @@
 //!
 //! The rules are those of kube-scheduler 1.37 with its default configuration, PreFilter and Filter only.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "tables are indexed by the ids that the same snapshot handed out; an id of another is a mistake in this crate"
+)]
+
+mod daemon_sets;
+
 mod facts;
 pub mod oracle;
 pub mod packing;
 mod predicates;
 mod refusal;
 mod snapshot;
+mod table;
 #[cfg(test)]
 mod testing;
-mod table;
 
+pub use daemon_sets::runs_daemon_pod;
 pub use facts::Gates;
 pub use refusal::{Phase, Reason, Refusal};
 pub use snapshot::base::{ClassId, Count, NodeId, ShapeId};

@@ -9,17 +9,20 @@
 //! | `order` | which pods come first |
 //! | `plain` | pods that only resources keep apart: arithmetic on runs of equal nodes |
 //! | `greedy` | all others: on the snapshot itself |
+//! | `search` | which ways are tried |
 
 mod greedy;
 mod order;
 mod plain;
+mod search;
 
 use rustc_hash::FxHashMap;
 
 use crate::predicates::Verdict;
 use crate::snapshot::Snapshot;
 use crate::snapshot::base::{ClassId, Count, NodeId, ShapeId};
-use greedy::{Greedy, Reuse};
+use greedy::Greedy;
+use search::Search;
 
 /// A template that nodes may be made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -246,12 +249,10 @@ impl Packer {
         best
     }
 
-    /// Tries orders of the pods: the peer's, the peer's with one entry last or first, the reverse; then random changes to
-    /// the best one, until no better packing is possible or the effort is spent.
+    /// Tries orders of the pods until no better packing is possible or the effort is spent.
     fn greedy(&mut self, snapshot: &mut Snapshot<'_>, bins: &[Bin], pods: &[Count], limits: Limits<'_>) -> Packed {
         let peer = order::peer(snapshot, bins, pods);
         let least_nodes = greedy::least_nodes(snapshot, bins, pods);
-        let mut search = Search::new(limits.effort);
         let mut reuse = false;
         for &(class, _) in pods {
             if !greedy::may_reuse(snapshot, class) {
@@ -264,7 +265,8 @@ impl Packer {
             });
             reuse |= !found.is_empty();
         }
-        while let Some((order, reuse)) = search.next(&peer, reuse) {
+        let mut search = Search::new(limits.effort, reuse);
+        while let Some((order, reuse)) = search.next(&peer) {
             let packed = Greedy::new(snapshot, bins, pods, limits, &self.existing, reuse).pack(&order);
             let perfect = pods.iter().zip(&packed.placed).all(|((_, count), placed)| placed == count)
                 && packed.node_count() <= least_nodes;
@@ -273,83 +275,6 @@ impl Packer {
                 break;
             }
         }
-        search.best.map(|(_, packed)| packed).unwrap_or_default()
-    }
-}
-
-/// A search through orders.
-struct Search {
-    best: Option<(Vec<usize>, Packed)>,
-    tried: usize,
-    /// Work that may still be done, in steps of packings.
-    budget: usize,
-    dice: u64,
-}
-
-/// Steps that a thorough search may take. One costs a tenth of a microsecond or so.
-const THOROUGH_STEPS: usize = 100_000;
-
-/// Tries beyond this find hardly anything.
-const MOST_TRIES: usize = 400;
-
-impl Search {
-    fn new(effort: Effort) -> Self {
-        let budget = if effort == Effort::Quick { 1 } else { THOROUGH_STEPS };
-        Self { best: None, tried: 0, budget, dice: 0x9E37_79B9_7F4A_7C15 }
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        // Xorshift; the same search every time.
-        self.dice ^= self.dice << 13;
-        self.dice ^= self.dice >> 7;
-        self.dice ^= self.dice << 17;
-        usize::try_from(self.dice % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or(0)
-    }
-
-    /// What to try next. `reuse`: whether it matters when existing nodes are tried.
-    fn next(&mut self, peer: &[usize], reuse: bool) -> Option<(Vec<usize>, Reuse)> {
-        if self.budget == 0 || self.tried >= MOST_TRIES || (self.tried > 0 && peer.len() < 2 && !reuse) {
-            return None;
-        }
-        let ways = if reuse { &[Reuse::First, Reuse::Last, Reuse::Not][..] } else { &[Reuse::Not] };
-        let way = ways.get(self.tried % ways.len()).copied().unwrap_or(Reuse::Not);
-        let turn = self.tried / ways.len();
-        if turn > 0 && peer.len() < 2 {
-            return None;
-        }
-        self.tried += 1;
-        let moved = |from: usize, to: usize, order: &[usize]| {
-            let mut order = order.to_vec();
-            let entry = order.remove(from.min(order.len() - 1));
-            order.insert(to.min(order.len()), entry);
-            order
-        };
-        let alone = peer.len().min(16);
-        let order = match turn {
-            0 => peer.to_vec(),
-            1 => peer.iter().rev().copied().collect(),
-            turn if turn < 2 + alone => moved(turn - 2, peer.len(), peer),
-            turn if turn < 2 + 2 * alone => moved(turn - 2 - alone, 0, peer),
-            _ => {
-                let (from, to) = (self.below(peer.len()), self.below(peer.len()));
-                moved(from, to, self.best.as_ref().map_or(peer, |(order, _)| order))
-            }
-        };
-        Some((order, way))
-    }
-
-    fn learn(&mut self, order: Vec<usize>, packed: Packed) {
-        let work = packed.work() + order.len();
-        self.budget = self.budget.saturating_sub(work);
-        // An equally good order is taken too, so that the search does not stand still; but the first of equal packings
-        // is kept if nothing better comes.
-        let better = self.best.as_ref().is_none_or(|(_, best)| packed.better_than(best));
-        if better {
-            self.best = Some((order, packed));
-        } else if let Some((best_order, best)) = &mut self.best
-            && !best.better_than(&packed)
-        {
-            *best_order = order;
-        }
+        search.best()
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod topology;
 
 use std::hash::{Hash, Hasher};
 
+use plimsoll_model::storage::CsiNode;
 use plimsoll_model::{Cluster, Node, Resources, SpecId, Template};
 
 use crate::facts::Gates;
@@ -189,8 +190,15 @@ impl<'c> Snapshot<'c> {
         }
     }
 
-    /// Keeps a template to make nodes of.
+    /// Keeps a template to make nodes of. Its copies have no CSINode, and so no limits on volumes, as in the peer with its
+    /// defaults.
     pub fn shape(&mut self, template: &Template) -> ShapeId {
+        self.shape_with_drivers(template, None)
+    }
+
+    /// Keeps a template to make nodes of, with the CSI drivers that each copy has. Limits hold for drivers that some node
+    /// of the cluster limits too.
+    pub fn shape_with_drivers(&mut self, template: &Template, drivers: Option<&CsiNode>) -> ShapeId {
         let mut pods = Runs::new();
         for pod in &template.pods {
             let class = self.class(pod.spec);
@@ -199,7 +207,7 @@ impl<'c> Snapshot<'c> {
                 None => pods.push((class, 1)),
             }
         }
-        self.base.add_shape(&template.node, pods)
+        self.base.add_shape(&template.node, pods, drivers.cloned())
     }
 
     /// A fresh node with a name and host name of its own, and the pods of its template on it.
@@ -329,7 +337,12 @@ impl<'c> Snapshot<'c> {
             && self.static_verdict(class, self.base.shape_kind(shape), |base| &base.shapes[shape].node)
     }
 
-    fn static_verdict(&mut self, class: ClassId, kind: KindId, node: impl for<'b> Fn(&'b Base<'c>) -> &'b Node) -> bool {
+    fn static_verdict(
+        &mut self,
+        class: ClassId,
+        kind: KindId,
+        node: impl for<'b> Fn(&'b Base<'c>) -> &'b Node,
+    ) -> bool {
         let Some(inquiry) = &self.base.class(class).inquiry else { return false };
         if let Some(Some(known)) = inquiry.verdicts.get(kind.index()) {
             return *known;

@@ -116,7 +116,7 @@ pub fn shop() -> Result<(World, Story), ConvertError> {
         }
         world.workloads.push(workload);
     }
-    budget(&mut world, "orders", 3);
+    budget(&mut world, "orders", 2);
     for (workload, replicas) in [("web", 6), ("metrics-server", 1), ("orders", 3)] {
         world.scale(workload, replicas);
     }

@@ -1,5 +1,13 @@
 //! Dependencies point one way, generated types stay in `plugins/abi`, Kubernetes' types stay in `model`'s conversion.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by a panic"
+)]
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +42,8 @@ fn closure(metadata: &Metadata, package: &str) -> BTreeSet<String> {
 }
 
 /// What must never be below the drivers: I/O, runtimes, the plug-in machinery.
-const FORBIDDEN: &[&str] = &["wasmtime", "wasmtime-wasi", "kube", "kube-client", "tokio", "reqwest", "hyper", "wit-bindgen"];
+const FORBIDDEN: &[&str] =
+    &["wasmtime", "wasmtime-wasi", "kube", "kube-client", "tokio", "reqwest", "hyper", "wit-bindgen"];
 
 #[test]
 fn model_scheduling_and_core_are_free_of_io() {
@@ -100,7 +109,9 @@ fn generated_types_stay_in_the_abi() {
                 if name.starts_with("host/plugins/src/abi/") {
                     inside += 1;
                 } else {
-                    panic!("{name}:{line} names a type generated from the contract ({mark}); convert it in host/plugins/src/abi");
+                    panic!(
+                        "{name}:{line} names a type generated from the contract ({mark}); convert it in host/plugins/src/abi"
+                    );
                 }
             }
         }
@@ -110,8 +121,12 @@ fn generated_types_stay_in_the_abi() {
 
 #[test]
 fn the_abi_module_is_private() {
-    let (_, text) = sources("host/plugins/src").into_iter().find(|(name, _)| name == "host/plugins/src/lib.rs").unwrap();
-    assert!(code(&text).any(|(_, line)| line.trim() == "mod abi;"), "host/plugins/src/lib.rs must keep `mod abi` private");
+    let (_, text) =
+        sources("host/plugins/src").into_iter().find(|(name, _)| name == "host/plugins/src/lib.rs").unwrap();
+    assert!(
+        code(&text).any(|(_, line)| line.trim() == "mod abi;"),
+        "host/plugins/src/lib.rs must keep `mod abi` private"
+    );
 }
 
 #[test]

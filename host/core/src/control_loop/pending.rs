@@ -186,12 +186,12 @@ impl Loop<'_> {
                 }
             }
         }
-        self.pending = self.into_classes(wanting);
+        self.pending = self.classes_of(wanting);
     }
 
     /// Groups pods by class, in an order that does not depend on the order of the input: by priority, then by how large
     /// a share of the cluster's largest node they ask for, then by name.
-    fn into_classes(&mut self, pods: Vec<(PodIndex, bool)>) -> Vec<Pending> {
+    fn classes_of(&mut self, pods: Vec<(PodIndex, bool)>) -> Vec<Pending> {
         let cluster = self.observation.cluster;
         let mut classes: FxHashMap<(ClassId, bool), Pending> = FxHashMap::default();
         for (index, evicted) in pods {

@@ -260,9 +260,7 @@ impl Loop<'_> {
         let must = own.unwrap_or(default);
         // As in the peer, a node that has waited exactly as long still waits.
         let waits = !must.is_zero() && idle <= must;
-        waits.then(|| match ready {
-            true => NodeReason::NotUnneededLongEnough(idle, must),
-            false => NodeReason::NotUnreadyLongEnough(idle, must),
-        })
+        let reason = if ready { NodeReason::NotUnneededLongEnough } else { NodeReason::NotUnreadyLongEnough };
+        waits.then_some(reason(idle, must))
     }
 }

@@ -12,8 +12,8 @@ use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
 use plimsoll_model::{Cluster, Time};
 use plimsoll_plugins::clock::VirtualClock;
-use plimsoll_plugins::egress::{InProcess, Transport};
 use plimsoll_plugins::egress::{Grant, NetworkGrants};
+use plimsoll_plugins::egress::{InProcess, Transport};
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
@@ -182,7 +182,6 @@ impl Stage {
         lines.extend(self.voice.judgements(at, &plan, &observation));
         lines
     }
-
 }
 
 impl Voice {

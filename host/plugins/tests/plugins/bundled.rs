@@ -23,12 +23,14 @@ use crate::guests::{host, options, source};
 /// Two options: the first is smaller, cheaper and wanted less.
 fn question() -> RankRequest {
     let mut request = request(2);
-    let cost = |micros| Some(Cost {
-        currency: "EUR".into(),
-        nodes_micros_per_hour: micros,
-        pods_micros_per_hour: Some(micros / 2),
-        small_pod_micros_per_hour: Some(10_000),
-    });
+    let cost = |micros| {
+        Some(Cost {
+            currency: "EUR".into(),
+            nodes_micros_per_hour: micros,
+            pods_micros_per_hour: Some(micros / 2),
+            small_pod_micros_per_hour: Some(10_000),
+        })
+    };
     request.options[0].cost = cost(400_000);
     request.options[1].cost = cost(900_000);
     request.options[0].priority = Some(1);
@@ -40,7 +42,9 @@ fn question() -> RankRequest {
 async fn library() -> Library {
     let (host, recorder) = host();
     let chain: Vec<_> = EXPANDERS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let library = Library::open(&host, &chain, LibraryOptions { embedded: EXPANDERS.to_vec(), ..LibraryOptions::default() }).await;
+    let library =
+        Library::open(&host, &chain, LibraryOptions { embedded: EXPANDERS.to_vec(), ..LibraryOptions::default() })
+            .await;
     let events = recorder.take();
     assert!(events.iter().all(|event| matches!(event, Event::Loaded { .. })), "{events:?}");
     library
@@ -118,10 +122,9 @@ impl Cloud {
                 let group = json!({"id": "pool-a", "min": 0, "max": 10, "target": self.target, "instances": instances});
                 answer(200, json!({"revision": revision, "observed-at-ms": 5000, "groups": [group]}))
             }
-            "/v1/prices" => answer(
-                200,
-                json!({"currency": "EUR", "units": [{"resource-name": "cpu", "micros-per-hour": 20000}]}),
-            ),
+            "/v1/prices" => {
+                answer(200, json!({"currency": "EUR", "units": [{"resource-name": "cpu", "micros-per-hour": 20000}]}))
+            }
             "/v1/groups/pool-a/increase" => {
                 let key = body["key"].as_str().unwrap_or_default().to_owned();
                 if !self.done.contains_key(&key) {
@@ -214,7 +217,10 @@ async fn the_simulated_provider_writes_once_for_each_key() {
     }
     assert_eq!(cloud.lock().unwrap().target, 5);
     let stale = provider.increase_size(group(), 2, 3, false, write("intent-2")).await.unwrap_err();
-    assert!(matches!(&stale.failure, Failure::Plugin(e) if e.class == ErrorClass::Conflict && !e.outcome_unknown), "{stale}");
+    assert!(
+        matches!(&stale.failure, Failure::Plugin(e) if e.class == ErrorClass::Conflict && !e.outcome_unknown),
+        "{stale}"
+    );
 
     let ids = vec!["i-2".into(), "i-3".into()];
     let outcome = provider.delete_instances(group(), ids, 5, 0, false, write("intent-3")).await.unwrap();
@@ -249,8 +255,10 @@ async fn rubbish_from_the_cloud_is_a_report_and_not_an_empty_cloud() {
         let (host, _) = host();
         let plugin = host.load(source("simulated", None, SIMULATED_PROVIDER.to_vec()), None).await.unwrap();
         let mut options = options();
-        options.grants = PluginConfig::parse("p", GRANTS).unwrap().entry("simulated").network_grants("p", vec![]).unwrap();
-        options.transport = Arc::new(InProcess::new(move |_| async move { Response::new(Bytes::from_static(body.as_bytes())) }));
+        options.grants =
+            PluginConfig::parse("p", GRANTS).unwrap().entry("simulated").network_grants("p", vec![]).unwrap();
+        options.transport =
+            Arc::new(InProcess::new(move |_| async move { Response::new(Bytes::from_static(body.as_bytes())) }));
         let provider = Provider::spawn(&host, &plugin, options).unwrap();
         let error = provider.refresh(RefreshRequest::default()).await.unwrap_err();
         assert!(matches!(&error.failure, Failure::Plugin(e) if e.class == ErrorClass::Transient), "{body}: {error}");

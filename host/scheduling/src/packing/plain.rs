@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::order::{self, Weights};
+use super::search::Search;
 use super::{Bin, Effort, Limits, NodeRun, Packed};
 use crate::snapshot::Snapshot;
 use crate::snapshot::base::Count;
@@ -94,25 +95,24 @@ impl<'a> Plan<'a> {
 
     /// The best of several ways.
     pub(super) fn best(&self, effort: Effort) -> Packed {
-        let mut best = self.first_fit(&self.peer_order);
-        let ways: [&dyn Fn(&Self) -> Packed; 5] = [
-            &|plan| plan.patterns(&Weights::scarce(&plan.largest_row(), plan.demands())),
-            &|plan| plan.first_fit(&plan.by_size(true)),
-            &|plan| plan.first_fit(&plan.by_size(false)),
-            &|plan| plan.patterns(&Weights::even(&plan.largest_row())),
-            &|plan| plan.first_fit(&plan.peer_order.iter().rev().copied().collect::<Vec<_>>()),
-        ];
-        let tries = if effort == Effort::Quick { 1 } else { ways.len() };
-        for way in ways.iter().take(tries) {
-            if self.is_perfect(&best) {
+        let mut search = Search::new(effort, false);
+        let patterns: [&dyn Fn() -> Weights; 2] =
+            [&|| Weights::scarce(&self.largest_row(), self.demands()), &|| Weights::even(&self.largest_row())];
+        let mut patterns = patterns.iter();
+        while let Some((order, _)) = search.next(&self.peer_order) {
+            let packed = self.first_fit(&order);
+            let mut perfect = self.is_perfect(&packed);
+            search.learn(order, packed);
+            if !perfect && let Some(weights) = patterns.next() {
+                let packed = self.patterns(&weights());
+                perfect = self.is_perfect(&packed);
+                search.learn(self.by_size(), packed);
+            }
+            if perfect {
                 break;
             }
-            let packed = way(self);
-            if packed.better_than(&best) {
-                best = packed;
-            }
         }
-        best
+        search.best()
     }
 
     fn fits_any(&self, item: usize) -> bool {
@@ -140,19 +140,19 @@ impl<'a> Plan<'a> {
 
     fn largest_row(&self) -> Row {
         let rows = self.bins.iter().map(|bin| bin.row.clone());
-        rows.reduce(|one, other| one.iter().zip(&other).map(|(one, other)| *one.max(other)).collect()).unwrap_or_default()
+        rows.reduce(|one, other| one.iter().zip(&other).map(|(one, other)| *one.max(other)).collect())
+            .unwrap_or_default()
     }
 
     fn demands(&self) -> impl Iterator<Item = (&[i64], u32)> {
         self.items.iter().map(|item| (&item.demand[..], item.count))
     }
 
-    /// Items by their largest share of a node.
-    fn by_size(&self, largest_first: bool) -> Vec<usize> {
+    /// Items by their largest share of a node, the largest first.
+    fn by_size(&self) -> Vec<usize> {
         let weights = Weights::even(&self.largest_row());
         order::sorted(self.items.len(), |item| {
-            let share = self.items.get(item).map_or(0.0, |item| weights.largest_share(&item.demand));
-            if largest_first { share } else { -share }
+            self.items.get(item).map_or(0.0, |item| weights.largest_share(&item.demand))
         })
     }
 
@@ -188,9 +188,8 @@ fn least_nodes(bins: &[Template], items: &[Item]) -> u32 {
             let mut templates = bins.iter().zip(&item.allowed);
             templates.any(|(bin, allowed)| *allowed && fits(&bin.row, &item.demand))
         });
-        let asked: i128 = asked
-            .map(|item| i128::from(item.demand.get(dim).copied().unwrap_or(0)) * i128::from(item.count))
-            .sum();
+        let asked: i128 =
+            asked.map(|item| i128::from(item.demand.get(dim).copied().unwrap_or(0)) * i128::from(item.count)).sum();
         let offered = bins.iter().filter_map(|bin| bin.row.get(dim)).copied().max().unwrap_or(0);
         if offered <= 0 { 0 } else { (asked + i128::from(offered) - 1) / i128::from(offered) }
     });

@@ -75,9 +75,8 @@ impl DynamicRule for InterPodAffinity {
     fn refuse(&self, world: &World<'_>, pod: &PodSpec, node: &Place) -> Vec<Reason> {
         let facts = &world.facts;
         let means = |term, other: &PodSpec| means(facts, term, other.namespace, &other.labels);
-        let residents = || {
-            world.places.iter().flat_map(|place| place.pods.iter().map(move |pod| (place, world.spec(pod.spec))))
-        };
+        let residents =
+            || world.places.iter().flat_map(|place| place.pods.iter().map(move |pod| (place, world.spec(pod.spec))));
         let here = |key| node.node.labels.get(key);
         let near = |term: &PodAffinityTerm, place: &Place| {
             here(term.topology_key).is_some_and(|value| place.node.labels.get(term.topology_key) == Some(value))
@@ -89,16 +88,23 @@ impl DynamicRule for InterPodAffinity {
             .collect();
         let has_keys = pod.affinity.iter().all(|term| here(term.topology_key).is_some());
         let met = pod.affinity.iter().all(|term| kin.iter().any(|place| near(term, place)));
-        let counted = |place: &&Place| pod.affinity.iter().any(|term| place.node.labels.get(term.topology_key).is_some());
+        let counted =
+            |place: &&Place| pod.affinity.iter().any(|term| place.node.labels.get(term.topology_key).is_some());
         let first = !kin.iter().any(counted) && pod.affinity.iter().all(|term| means(term, pod));
         if !(has_keys && (met || first)) {
             return vec![Reason::PodAffinity];
         }
-        if pod.anti_affinity.iter().any(|term| residents().any(|(place, other)| means(term, other) && near(term, place))) {
+        if pod
+            .anti_affinity
+            .iter()
+            .any(|term| residents().any(|(place, other)| means(term, other) && near(term, place)))
+        {
             return vec![Reason::PodAntiAffinity];
         }
         let guarded = residents().any(|(place, other)| {
-            guards(other).iter().any(|term| guards_against(facts, term, pod.namespace, &pod.labels) && near(term, place))
+            guards(other)
+                .iter()
+                .any(|term| guards_against(facts, term, pod.namespace, &pod.labels) && near(term, place))
         });
         Vec::from_iter(guarded.then_some(Reason::ExistingAntiAffinity))
     }
@@ -347,8 +353,7 @@ impl Tracker for Neighbours {
         // Other classes with the same labels have been through this.
         if set.classes.len() == 1 {
             let in_namespace = self.counters_in.get(&Some(set.namespace)).into_iter();
-            let counters: Vec<Counter> =
-                in_namespace.chain(self.counters_in.get(&None)).flatten().copied().collect();
+            let counters: Vec<Counter> = in_namespace.chain(self.counters_in.get(&None)).flatten().copied().collect();
             for counter in counters {
                 match counter {
                     Counter::Shunned(id) if Self::means(base, &self.shunned[id].term, set) => {
@@ -499,7 +504,8 @@ mod tests {
     }
 
     fn pod(labels: &str, near: &[String], far: &[String]) -> String {
-        let list = |terms: &[String]| format!("{{requiredDuringSchedulingIgnoredDuringExecution: [{}]}}", terms.join(", "));
+        let list =
+            |terms: &[String]| format!("{{requiredDuringSchedulingIgnoredDuringExecution: [{}]}}", terms.join(", "));
         let affinity = format!("podAffinity: {}, podAntiAffinity: {}", list(near), list(far));
         format!("{{metadata: {{labels: {{{labels}}}}}, spec: {{affinity: {{{affinity}}}}}}}")
     }
@@ -524,18 +530,60 @@ mod tests {
         let both = "{matchExpressions: [{key: app, operator: In, values: [web]}, {key: tier, operator: Exists}]}";
         for (name, residents, labels, near, expected) in [
             ("near a pod of the zone", vec![("a", "app: web")], "app: x", vec![term("zone", web, "")], "a b"),
-            ("near a pod of the node", vec![("a", "app: web")], "app: x", vec![term("kubernetes.io/hostname", web, "")], "a"),
+            (
+                "near a pod of the node",
+                vec![("a", "app: web")],
+                "app: x",
+                vec![term("kubernetes.io/hostname", web, "")],
+                "a",
+            ),
             ("nobody matches", vec![("a", "app: db")], "app: x", vec![term("zone", web, "")], ""),
-            ("NotIn matches pods without the key", vec![("a", "tier: t")], "app: x", vec![term("zone", "{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", "")], "a b"),
+            (
+                "NotIn matches pods without the key",
+                vec![("a", "tier: t")],
+                "app: x",
+                vec![term("zone", "{matchExpressions: [{key: app, operator: NotIn, values: [db]}]}", "")],
+                "a b",
+            ),
             ("one of two requirements", vec![("a", "app: web")], "app: x", vec![term("zone", both, "")], ""),
             ("no selector matches nobody", vec![("a", "app: web")], "app: web", vec![term("zone", "null", "")], ""),
-            ("the empty selector matches everybody", vec![("x", "app: web")], "app: x", vec![term("zone", "{}", "")], "x"),
+            (
+                "the empty selector matches everybody",
+                vec![("x", "app: web")],
+                "app: x",
+                vec![term("zone", "{}", "")],
+                "x",
+            ),
             ("the first of its kind", vec![], "app: web", vec![term("zone", web, "")], "a b x"),
-            ("the first, of two terms", vec![("a", "app: web")], "app: web, tier: t", vec![term("zone", web, ""), term("region", "{matchLabels: {tier: t}}", "")], "a b x"),
+            (
+                "the first, of two terms",
+                vec![("a", "app: web")],
+                "app: web, tier: t",
+                vec![term("zone", web, ""), term("region", "{matchLabels: {tier: t}}", "")],
+                "a b x",
+            ),
             ("not the first once there is one", vec![("x", "app: web")], "app: web", vec![term("zone", web, "")], "x"),
-            ("one on a node without the key does not count", vec![("n", "app: web")], "app: web", vec![term("zone", web, "")], "a b x"),
-            ("two terms, each matched by another pod", vec![("a", "app: web"), ("a", "tier: t")], "app: x", vec![term("zone", web, ""), term("zone", "{matchLabels: {tier: t}}", "")], ""),
-            ("two keys", vec![("a", "app: web")], "app: x", vec![term("zone", web, ""), term("kubernetes.io/hostname", web, "")], "a"),
+            (
+                "one on a node without the key does not count",
+                vec![("n", "app: web")],
+                "app: web",
+                vec![term("zone", web, "")],
+                "a b x",
+            ),
+            (
+                "two terms, each matched by another pod",
+                vec![("a", "app: web"), ("a", "tier: t")],
+                "app: x",
+                vec![term("zone", web, ""), term("zone", "{matchLabels: {tier: t}}", "")],
+                "",
+            ),
+            (
+                "two keys",
+                vec![("a", "app: web")],
+                "app: x",
+                vec![term("zone", web, ""), term("kubernetes.io/hostname", web, "")],
+                "a",
+            ),
         ] {
             let mut scene = scene();
             residents.iter().for_each(|(node, labels)| scene.resident(node, &labelled(labels)));
@@ -551,7 +599,12 @@ mod tests {
             ("far from a pod of the zone", vec![("a", "app: web")], vec![term("zone", web, "")], "x n"),
             ("far from a pod of the region", vec![("a", "app: web")], vec![term("region", web, "")], "n"),
             ("nobody matches", vec![("a", "app: db")], vec![term("zone", web, "")], "a b x n"),
-            ("two terms, each by its key", vec![("a", "app: web"), ("x", "app: db")], vec![term("zone", web, ""), term("kubernetes.io/hostname", "{matchLabels: {app: db}}", "")], "n"),
+            (
+                "two terms, each by its key",
+                vec![("a", "app: web"), ("x", "app: db")],
+                vec![term("zone", web, ""), term("kubernetes.io/hostname", "{matchLabels: {app: db}}", "")],
+                "n",
+            ),
             ("one on a node without the key", vec![("n", "app: web")], vec![term("zone", web, "")], "a b x n"),
         ] {
             let mut scene = scene();
@@ -581,7 +634,12 @@ mod tests {
     fn the_first_rule_that_fails_is_named() {
         let web = "{matchLabels: {app: web}}";
         for (name, near, far, expected) in [
-            ("affinity before anti-affinity", vec![term("zone", "{matchLabels: {app: none}}", "")], vec![term("zone", web, "")], AFFINITY),
+            (
+                "affinity before anti-affinity",
+                vec![term("zone", "{matchLabels: {app: none}}", "")],
+                vec![term("zone", web, "")],
+                AFFINITY,
+            ),
             ("own before existing", vec![], vec![term("zone", web, "")], ANTI),
             ("existing", vec![], vec![], EXISTING),
         ] {

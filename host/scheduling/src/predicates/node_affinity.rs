@@ -93,7 +93,9 @@ mod tests {
     #[test]
     fn selector_and_affinity_must_both_accept_the_node() {
         let required = |terms: &str| {
-            format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}")
+            format!(
+                "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}"
+            )
         };
         let expression = |text: &str| required(&format!("[{{matchExpressions: [{text}]}}]"));
         for (name, spec, expected) in [
@@ -114,7 +116,9 @@ mod tests {
             ("an illegal value", expression("{key: foo, operator: NotIn, values: [\"{{.bad.}}\"]}"), vec![]),
             (
                 "an invalid term beside a good one",
-                required("[{matchExpressions: [{key: foo, operator: In}]}, {matchExpressions: [{key: foo, operator: Exists}]}]"),
+                required(
+                    "[{matchExpressions: [{key: foo, operator: In}]}, {matchExpressions: [{key: foo, operator: Exists}]}]",
+                ),
                 vec!["n1", "n2"],
             ),
             (
@@ -124,12 +128,16 @@ mod tests {
             ),
             (
                 "a field and an expression in one term",
-                required("[{matchFields: [{key: metadata.name, operator: In, values: [n2]}], matchExpressions: [{key: foo, operator: In, values: [bar]}]}]"),
+                required(
+                    "[{matchFields: [{key: metadata.name, operator: In, values: [n2]}], matchExpressions: [{key: foo, operator: In, values: [bar]}]}]",
+                ),
                 vec![],
             ),
             (
                 "the same as two terms",
-                required("[{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}, {matchExpressions: [{key: foo, operator: In, values: [bar]}]}]"),
+                required(
+                    "[{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}, {matchExpressions: [{key: foo, operator: In, values: [bar]}]}]",
+                ),
                 vec!["n1", "n2"],
             ),
             (
@@ -152,7 +160,9 @@ mod tests {
     #[test]
     fn names_narrow_the_nodes_before_they_are_looked_at() {
         let required = |terms: &str| {
-            format!("{{spec: {{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}}}}}")
+            format!(
+                "{{spec: {{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}}}}}"
+            )
         };
         let name = |node: &str| format!("{{key: metadata.name, operator: In, values: [{node}]}}");
         for (case, terms, expected) in [

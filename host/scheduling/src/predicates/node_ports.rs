@@ -146,7 +146,12 @@ mod tests {
             ("one of two", vec!["UDP/127.0.0.1/8000", "UDP/127.0.0.1/8080"], vec!["UDP/127.0.0.1/8080"], false),
             ("all addresses wanted", vec!["TCP/0.0.0.0/8001"], vec!["TCP/127.0.0.1/8001"], false),
             ("all addresses taken", vec!["TCP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001"], false),
-            ("one of two is for all", vec!["TCP/10.0.10.10/8001", "TCP/0.0.0.0/8001"], vec!["TCP/127.0.0.1/8001"], false),
+            (
+                "one of two is for all",
+                vec!["TCP/10.0.10.10/8001", "TCP/0.0.0.0/8001"],
+                vec!["TCP/127.0.0.1/8001"],
+                false,
+            ),
             ("all addresses of another protocol", vec!["UDP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001"], true),
             ("of both protocols", vec!["UDP/127.0.0.1/8001"], vec!["TCP/0.0.0.0/8001", "UDP/0.0.0.0/8001"], false),
             ("no address is every address", vec!["TCP//8001"], vec!["TCP/127.0.0.1/8001"], false),
@@ -157,17 +162,24 @@ mod tests {
             scene.node("n1", "{}");
             scene.resident("n1", &ports(&taken));
             let pod = scene.pod(&ports(&wanted));
-            let expected = if fits { "" } else { "NodePorts: node(s) didn't have free ports for the requested pod ports" };
+            let expected =
+                if fits { "" } else { "NodePorts: node(s) didn't have free ports for the requested pod ports" };
             assert_eq!(scene.verdict(pod), expected, "{name}");
         }
     }
 
     #[test]
     fn sidecars_hold_ports_and_other_init_containers_do_not() {
-        for (name, restart, fits) in [("a sidecar", "restartPolicy: Always, ", false), ("an init container", "", true)] {
+        for (name, restart, fits) in [("a sidecar", "restartPolicy: Always, ", false), ("an init container", "", true)]
+        {
             let mut scene = Scene::new();
             scene.node("n1", "{}");
-            scene.resident("n1", &format!("{{spec: {{initContainers: [{{name: i, {restart}ports: [{{hostPort: 80, containerPort: 80}}]}}]}}}}"));
+            scene.resident(
+                "n1",
+                &format!(
+                    "{{spec: {{initContainers: [{{name: i, {restart}ports: [{{hostPort: 80, containerPort: 80}}]}}]}}}}"
+                ),
+            );
             let pod = scene.pod(&ports(&["TCP/0.0.0.0/80"]));
             assert_eq!(scene.verdict(pod).is_empty(), fits, "{name}");
         }

@@ -150,7 +150,12 @@ mod tests {
                 requests("cpu: 1m, memory: \"1\""),
                 refused("Insufficient cpu; Insufficient memory"),
             ),
-            ("one resource is short", "cpu: 9m, memory: \"5\"", requests("cpu: 2m, memory: \"1\""), refused("Insufficient cpu")),
+            (
+                "one resource is short",
+                "cpu: 9m, memory: \"5\"",
+                requests("cpu: 2m, memory: \"1\""),
+                refused("Insufficient cpu"),
+            ),
             ("exactly enough", "cpu: 5m, memory: \"19\"", requests("cpu: 5m, memory: \"1\""), String::new()),
             (
                 "an init container asks for more",
@@ -184,13 +189,13 @@ mod tests {
                 refused("Insufficient example.com/b"),
             ),
             ("none of one that the node does not know", "", requests("example.com/b: \"0\""), String::new()),
-            ("huge pages", "hugepages-2Mi: \"1\"", requests("hugepages-2Mi: \"5\""), refused("Insufficient hugepages-2Mi")),
             (
-                "ephemeral storage",
-                "",
-                requests("ephemeral-storage: \"21\""),
-                refused("Insufficient ephemeral-storage"),
+                "huge pages",
+                "hugepages-2Mi: \"1\"",
+                requests("hugepages-2Mi: \"5\""),
+                refused("Insufficient hugepages-2Mi"),
             ),
+            ("ephemeral storage", "", requests("ephemeral-storage: \"21\""), refused("Insufficient ephemeral-storage")),
             (
                 "overhead is added",
                 "memory: \"15\"",
@@ -218,7 +223,10 @@ mod tests {
             ("no limit given is no room", "", 0, false),
         ] {
             let mut scene = Scene::new();
-            scene.node("n1", &format!("{{status: {{allocatable: {{pods: null, {limit}}}}}}}").replace("pods: null, pods", "pods"));
+            scene.node(
+                "n1",
+                &format!("{{status: {{allocatable: {{pods: null, {limit}}}}}}}").replace("pods: null, pods", "pods"),
+            );
             if limit.is_empty() {
                 scene.cluster.nodes[0].allocatable.pods = 0;
             }

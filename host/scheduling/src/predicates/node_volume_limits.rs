@@ -15,7 +15,7 @@ use crate::snapshot::base::{Base, ClassId, NodeId};
 use crate::table::{Table, ids};
 
 /// The volumes of a driver on a node, each handle once, are no more than the node's CSINode says. Nodes without CSINode
-/// have no limits, so fresh copies of a template have none, as in the peer with its defaults.
+/// have no limits.
 pub(crate) struct NodeVolumeLimits;
 
 /// CSI drivers that took over in-tree plug-ins (csi-translation-lib).
@@ -176,7 +176,8 @@ impl DynamicRule for NodeVolumeLimits {
         let there = distinct(residents.chain(attached(facts, node.node.name)).collect());
         let mut new = distinct(wanted);
         new.retain(|volume| !there.contains(volume));
-        let of = |volumes: &[(Symbol, Handle)], driver| count(volumes.iter().filter(|(name, _)| *name == driver).count());
+        let of =
+            |volumes: &[(Symbol, Handle)], driver| count(volumes.iter().filter(|(name, _)| *name == driver).count());
         Vec::from_iter(over_limit(facts, csi_node, |driver| of(&there, driver), |driver| of(&new, driver)))
     }
 
@@ -211,12 +212,8 @@ impl Attached {
         id
     }
 
-    fn csi_node<'c>(base: &Base<'c>, node: NodeId) -> Option<&'c CsiNode> {
-        base.facts.cluster.storage.csi_nodes.get(&base.node(node).name)
-    }
-
     fn refused(&self, base: &Base<'_>, class: ClassId, node: NodeId) -> Option<Reason> {
-        let csi_node = Self::csi_node(base, node);
+        let csi_node = base.csi_node(node);
         let spec = base.spec(class);
         if !base.facts.cluster.storage.csi_drivers.is_empty() {
             let wanted: Vec<Counted> = all_counted(&base.facts, spec).collect();
@@ -240,7 +237,9 @@ impl Attached {
 
     fn on(&self, class: ClassId, node: &CsiNode) -> impl Iterator<Item = VolumeId> {
         let uses = self.uses.get(class).map_or(&[][..], Vec::as_slice);
-        uses.iter().filter(|(_, plugin)| plugin.is_none_or(|plugin| node.migrated_plugins.contains(&plugin))).map(|use_| use_.0)
+        uses.iter()
+            .filter(|(_, plugin)| plugin.is_none_or(|plugin| node.migrated_plugins.contains(&plugin)))
+            .map(|use_| use_.0)
     }
 
     fn change(&mut self, node: NodeId, volume: VolumeId, delta: i64) {
@@ -275,10 +274,8 @@ impl Tracker for Attached {
         }
         let limited = |volume: &Counted| base.classes.limited_drivers.contains(&volume.driver);
         let counted: Vec<Counted> = all_counted(&base.facts, spec).filter(limited).collect();
-        let uses: Vec<_> = counted
-            .into_iter()
-            .map(|volume| (self.volume(volume.driver, volume.handle), volume.succeeds))
-            .collect();
+        let uses: Vec<_> =
+            counted.into_iter().map(|volume| (self.volume(volume.driver, volume.handle), volume.succeeds)).collect();
         if !uses.is_empty() {
             *self.uses.grown(class) = uses;
         }
@@ -301,7 +298,7 @@ impl Tracker for Attached {
         if self.uses.get(class).is_none_or(Vec::is_empty) {
             return;
         }
-        let Some(csi_node) = Self::csi_node(base, node) else { return };
+        let Some(csi_node) = base.csi_node(node) else { return };
         let volumes: Vec<VolumeId> = self.on(class, csi_node).collect();
         volumes.into_iter().for_each(|volume| self.change(node, volume, delta));
     }
@@ -347,7 +344,10 @@ mod tests {
     }
 
     fn waiting(scene: &mut Scene, claim: &str, class: &str) {
-        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: {claim}, namespace: default}}, spec: {{storageClassName: {class}}}}}"));
+        scene.add(
+            Kind::PersistentVolumeClaim,
+            &format!("{{metadata: {{name: {claim}, namespace: default}}, spec: {{storageClassName: {class}}}}}"),
+        );
     }
 
     fn uses(claims: &[&str]) -> String {
@@ -362,8 +362,14 @@ mod tests {
         let annotations = format!("annotations: {{storage.alpha.kubernetes.io/migrated-plugins: \"{migrated}\"}}");
         let drivers = format!("[{{name: csi, nodeID: x, {limit}}}, {{name: ebs.csi.aws.com, nodeID: x, {limit}}}]");
         scene.add(Kind::CSINode, &format!("{{metadata: {{name: n1, {annotations}}}, spec: {{drivers: {drivers}}}}}"));
-        scene.add(Kind::StorageClass, "{metadata: {name: wait}, provisioner: csi, volumeBindingMode: WaitForFirstConsumer}");
-        scene.add(Kind::StorageClass, "{metadata: {name: other}, provisioner: other, volumeBindingMode: WaitForFirstConsumer}");
+        scene.add(
+            Kind::StorageClass,
+            "{metadata: {name: wait}, provisioner: csi, volumeBindingMode: WaitForFirstConsumer}",
+        );
+        scene.add(
+            Kind::StorageClass,
+            "{metadata: {name: other}, provisioner: other, volumeBindingMode: WaitForFirstConsumer}",
+        );
         for claim in ["a", "b", "c"] {
             bound(&mut scene, claim, &format!("csi: {{driver: csi, volumeHandle: h-{claim}}}"));
         }
@@ -397,7 +403,10 @@ mod tests {
     #[test]
     fn what_the_cluster_has_attached_counts_too() {
         let mut scene = scene("allocatable: {count: 1}", "");
-        scene.add(Kind::VolumeAttachment, "{metadata: {name: va}, spec: {attacher: csi, nodeName: n1, source: {persistentVolumeName: pv-a}}}");
+        scene.add(
+            Kind::VolumeAttachment,
+            "{metadata: {name: va}, spec: {attacher: csi, nodeName: n1, source: {persistentVolumeName: pv-a}}}",
+        );
         let (same, other) = (scene.pod(&uses(&["a"])), scene.pod(&uses(&["b"])));
         assert_eq!(scene.verdict(same), "");
         assert_eq!(scene.verdict(other), FULL);
@@ -425,7 +434,10 @@ mod tests {
             let mut scene = scene("allocatable: null", "");
             let driver = if on_node { "csi" } else { "other" };
             let claim = if on_node { "w" } else { "x" };
-            scene.add(Kind::CSIDriver, &format!("{{metadata: {{name: {driver}}}, spec: {{preventPodSchedulingIfMissing: {insists}}}}}"));
+            scene.add(
+                Kind::CSIDriver,
+                &format!("{{metadata: {{name: {driver}}}, spec: {{preventPodSchedulingIfMissing: {insists}}}}}"),
+            );
             let pod = scene.pod(&uses(&[claim]));
             assert_eq!(scene.verdict(pod).is_empty(), fits, "{name}");
         }

@@ -42,9 +42,8 @@ fn included<'t>(
     node: &Node,
     mut taints: impl Iterator<Item = &'t Taint>,
 ) -> bool {
-    let affinity = || {
-        node_affinity::accepts(facts, &pod.node_selector, pod.node_affinity.as_ref(), &node.labels, node.name)
-    };
+    let affinity =
+        || node_affinity::accepts(facts, &pod.node_selector, pod.node_affinity.as_ref(), &node.labels, node.name);
     (constraint.node_affinity_policy == NodeInclusion::Ignore || affinity())
         && (constraint.node_taints_policy == NodeInclusion::Ignore
             || taints.all(|taint| !keeps_away(taint) || facts.tolerated(&pod.tolerations, taint)))
@@ -66,7 +65,10 @@ impl Predicate for PodTopologySpread {
             Some(LabelSelector::All(_)) | None => None,
         });
         invalid.map_or(Admission::Anywhere, |why| {
-            Admission::Nowhere(Reason::InvalidSelector { place: "obtaining pod's hard topology spread constraints", why })
+            Admission::Nowhere(Reason::InvalidSelector {
+                place: "obtaining pod's hard topology spread constraints",
+                why,
+            })
         })
     }
 }
@@ -195,7 +197,8 @@ impl Scope {
             let affinity = of.affinity.as_ref().is_none_or(|(selector, affinity)| {
                 node_affinity::accepts(&base.facts, selector, affinity.as_ref(), &listed.labels, listed.name)
             });
-            let tolerated = |taint| !keeps_away(taint) || base.facts.tolerated(of.tolerations.as_deref().unwrap_or(&[]), taint);
+            let tolerated =
+                |taint| !keeps_away(taint) || base.facts.tolerated(of.tolerations.as_deref().unwrap_or(&[]), taint);
             affinity && (of.tolerations.is_none() || listed.taints.iter().all(tolerated))
         };
         match self.by_identity {
@@ -240,9 +243,10 @@ impl Spread {
             return *found;
         }
         let column = &base.topology.columns[of.key];
-        let by_identity = of.affinity.as_ref().is_some_and(|(selector, affinity)| {
-            node_affinity::reads_identity(selector, affinity.as_ref())
-        });
+        let by_identity = of
+            .affinity
+            .as_ref()
+            .is_some_and(|(selector, affinity)| node_affinity::reads_identity(selector, affinity.as_ref()));
         let closed_count =
             of.tolerations.as_ref().is_none_or(|tolerations| base.facts.tolerated(tolerations, &TO_BE_DELETED));
         let mut scope = Scope {
@@ -274,8 +278,7 @@ impl Spread {
         }
         let in_scope = &mut self.scopes[scope];
         let pods = Counts::new(&base.topology.columns[in_scope.of.key]);
-        let mut group =
-            Group { scope, namespace, selector: selector.clone(), pods, levels: Vec::new(), occupied: 0 };
+        let mut group = Group { scope, namespace, selector: selector.clone(), pods, levels: Vec::new(), occupied: 0 };
         let id = self.groups.next();
         for &label_set in base.classes.by_namespace.get(&namespace).into_iter().flatten() {
             let set = &base.classes.label_sets[label_set];
@@ -368,7 +371,8 @@ impl Tracker for Spread {
         // Other classes with the same labels have been through this.
         if set.classes.len() == 1 {
             let groups = self.groups_in.get(&set.namespace).into_iter().flatten();
-            let matching = groups.filter(|group| matches(&base.facts, Some(&self.groups[**group].selector), &set.labels));
+            let matching =
+                groups.filter(|group| matches(&base.facts, Some(&self.groups[**group].selector), &set.labels));
             let matching: Vec<GroupId> = matching.copied().collect();
             if !matching.is_empty() {
                 *self.memberships.grown(label_set) = matching;
@@ -570,25 +574,131 @@ mod tests {
     #[test]
     fn one_constraint() {
         let in_nodes = |names: &str, operator: &str| {
-            format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{{key: name, operator: {operator}, values: [{names}]}}]}}]}}}}}}")
+            format!(
+                "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{{key: name, operator: {operator}, values: [{names}]}}]}}]}}}}}}"
+            )
         };
         for (name, pods, lacks, labels, constraint, more, expected) in [
             ("even zones", [2, 1, 0, 3], None, "app: foo", constraint("zone", 1, ""), String::new(), "a b x y"),
-            ("a node without the key", [1, 1, 1, 1], Some(("b", "zone")), "app: foo", constraint("zone", 1, ""), String::new(), "a"),
+            (
+                "a node without the key",
+                [1, 1, 1, 1],
+                Some(("b", "zone")),
+                "app: foo",
+                constraint("zone", 1, ""),
+                String::new(),
+                "a",
+            ),
             ("a key that no node has", [1, 1, 1, 1], None, "app: foo", constraint("rack", 1, ""), String::new(), ""),
             ("the emptiest node", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, ""), String::new(), "x"),
-            ("nearly the emptiest nodes", [2, 1, 0, 3], None, "app: foo", constraint("node", 2, ""), String::new(), "b x"),
-            ("a pod that does not count itself", [2, 1, 0, 3], None, "app: bar", constraint("node", 1, ""), String::new(), "b x"),
-            ("affinity narrows what counts", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, ""), in_nodes("a, y", "In"), "a"),
-            ("affinity is ignored", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "nodeAffinityPolicy: Ignore"), in_nodes("a, y", "In"), ""),
-            ("a node that does not count is no domain", [0, 2, 0, 1], None, "app: foo", constraint("zone", 1, ""), in_nodes("b", "NotIn"), "a"),
-            ("too few domains", [2, 2, 1, 9], None, "app: foo", constraint("node", 2, "minDomains: 5"), String::new(), "x"),
-            ("enough domains", [2, 2, 1, 2], None, "app: foo", constraint("node", 2, "minDomains: 2"), String::new(), "a b x y"),
-            ("too few zones", [1, 1, 1, 0], None, "app: foo", constraint("zone", 2, "minDomains: 3"), String::new(), "x y"),
-            ("no selector", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "labelSelector: null"), String::new(), "a b x y"),
-            ("a selector of everything", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "labelSelector: {}"), String::new(), "a b x y"),
-            ("soft constraints do not filter", [2, 1, 0, 3], None, "app: foo", constraint("node", 1, "").replace("DoNotSchedule", "ScheduleAnyway"), String::new(), "a b x y"),
-            ("pods of the same version only", [2, 1, 0, 3], None, "app: foo, v: two", constraint("node", 1, "matchLabelKeys: [v]"), String::new(), "a b x y"),
+            (
+                "nearly the emptiest nodes",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 2, ""),
+                String::new(),
+                "b x",
+            ),
+            (
+                "a pod that does not count itself",
+                [2, 1, 0, 3],
+                None,
+                "app: bar",
+                constraint("node", 1, ""),
+                String::new(),
+                "b x",
+            ),
+            (
+                "affinity narrows what counts",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 1, ""),
+                in_nodes("a, y", "In"),
+                "a",
+            ),
+            (
+                "affinity is ignored",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 1, "nodeAffinityPolicy: Ignore"),
+                in_nodes("a, y", "In"),
+                "",
+            ),
+            (
+                "a node that does not count is no domain",
+                [0, 2, 0, 1],
+                None,
+                "app: foo",
+                constraint("zone", 1, ""),
+                in_nodes("b", "NotIn"),
+                "a",
+            ),
+            (
+                "too few domains",
+                [2, 2, 1, 9],
+                None,
+                "app: foo",
+                constraint("node", 2, "minDomains: 5"),
+                String::new(),
+                "x",
+            ),
+            (
+                "enough domains",
+                [2, 2, 1, 2],
+                None,
+                "app: foo",
+                constraint("node", 2, "minDomains: 2"),
+                String::new(),
+                "a b x y",
+            ),
+            (
+                "too few zones",
+                [1, 1, 1, 0],
+                None,
+                "app: foo",
+                constraint("zone", 2, "minDomains: 3"),
+                String::new(),
+                "x y",
+            ),
+            (
+                "no selector",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 1, "labelSelector: null"),
+                String::new(),
+                "a b x y",
+            ),
+            (
+                "a selector of everything",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 1, "labelSelector: {}"),
+                String::new(),
+                "a b x y",
+            ),
+            (
+                "soft constraints do not filter",
+                [2, 1, 0, 3],
+                None,
+                "app: foo",
+                constraint("node", 1, "").replace("DoNotSchedule", "ScheduleAnyway"),
+                String::new(),
+                "a b x y",
+            ),
+            (
+                "pods of the same version only",
+                [2, 1, 0, 3],
+                None,
+                "app: foo, v: two",
+                constraint("node", 1, "matchLabelKeys: [v]"),
+                String::new(),
+                "a b x y",
+            ),
         ] {
             let mut scene = scene(pods, lacks);
             let pod = scene.pod(&pod(labels, &[constraint], &more));
@@ -606,9 +716,33 @@ mod tests {
         for (name, pods, bars, lacks, labels, constraints, expected) in [
             ("even zones, one empty node", [2, 1, 0, 3], [0; 4], None, "app: foo", same.clone(), "x"),
             ("the fuller zone has the empty node", [2, 1, 0, 4], [0; 4], None, "app: foo", same.clone(), ""),
-            ("different selectors", [1, 1, 2, 1], [1, 0, 0, 1], None, "app: foo, kind: bar", both("app: foo", "kind: bar"), "b"),
-            ("a pod outside the zone selector", [1, 0, 0, 0], [0, 0, 1, 1], None, "kind: bar", both("app: foo", "kind: bar"), "a b"),
-            ("a node without one key counts for neither", [1, 0, 3, 1], [0; 4], Some(("x", "node")), "app: foo", same, "b"),
+            (
+                "different selectors",
+                [1, 1, 2, 1],
+                [1, 0, 0, 1],
+                None,
+                "app: foo, kind: bar",
+                both("app: foo", "kind: bar"),
+                "b",
+            ),
+            (
+                "a pod outside the zone selector",
+                [1, 0, 0, 0],
+                [0, 0, 1, 1],
+                None,
+                "kind: bar",
+                both("app: foo", "kind: bar"),
+                "a b",
+            ),
+            (
+                "a node without one key counts for neither",
+                [1, 0, 3, 1],
+                [0; 4],
+                Some(("x", "node")),
+                "app: foo",
+                same,
+                "b",
+            ),
         ] {
             let mut scene = scene(pods, lacks);
             for (node, count) in ["a", "b", "x", "y"].into_iter().zip(bars) {
@@ -624,7 +758,11 @@ mod tests {
         let foo = "metadata: {labels: {app: foo}";
         for (name, resident, expected) in [
             ("a live pod", format!("{{{foo}}}}}"), "a x y"),
-            ("one that is being deleted", format!("{{{foo}, deletionTimestamp: \"2026-01-01T00:00:00Z\"}}}}"), "a b x y"),
+            (
+                "one that is being deleted",
+                format!("{{{foo}, deletionTimestamp: \"2026-01-01T00:00:00Z\"}}}}"),
+                "a b x y",
+            ),
             ("one of another namespace", format!("{{{foo}, namespace: other}}}}"), "a b x y"),
         ] {
             let mut scene = scene([0; 4], None);

@@ -74,7 +74,12 @@ mod tests {
             ("any effect", user1, "{key: dedicated, value: user1}", true),
             ("any key", user1, "{operator: Exists}", true),
             ("an operator of another version", user1, "{key: dedicated, operator: Like, value: user1}", false),
-            ("numbers, while their gate is off", "{key: n, value: \"5\", effect: NoSchedule}", "{key: n, operator: Gt, value: \"3\"}", false),
+            (
+                "numbers, while their gate is off",
+                "{key: n, value: \"5\", effect: NoSchedule}",
+                "{key: n, operator: Gt, value: \"3\"}",
+                false,
+            ),
             ("a soft taint", "{key: dedicated, value: user1, effect: PreferNoSchedule}", "", true),
             ("NoExecute keeps away too", "{key: dedicated, effect: NoExecute}", "", false),
             (

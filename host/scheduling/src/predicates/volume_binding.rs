@@ -237,11 +237,15 @@ mod tests {
 
     fn claim(scene: &mut Scene, name: &str, metadata: &str, spec: &str, status: &str) {
         let metadata = format!("{{name: {name}, namespace: default, uid: u-{name}, {metadata}}}");
-        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {metadata}, spec: {{{spec}}}, status: {{{status}}}}}"));
+        scene.add(
+            Kind::PersistentVolumeClaim,
+            &format!("{{metadata: {metadata}, spec: {{{spec}}}, status: {{{status}}}}}"),
+        );
     }
 
     fn volume(scene: &mut Scene, name: &str, class: &str, size: &str, spec: &str) {
-        let spec = format!("storageClassName: {class}, capacity: {{storage: {size}}}, accessModes: [ReadWriteOnce], {spec}");
+        let spec =
+            format!("storageClassName: {class}, capacity: {{storage: {size}}}, accessModes: [ReadWriteOnce], {spec}");
         let object = format!("{{metadata: {{name: {name}}}, spec: {{{spec}}}, status: {{phase: Available}}}}");
         scene.add(Kind::PersistentVolume, &object);
     }
@@ -267,7 +271,8 @@ mod tests {
             ("hand", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
             ("now", "csi.example.com", "Immediate"),
         ] {
-            let class = format!("{{metadata: {{name: {name}}}, provisioner: {provisioner}, volumeBindingMode: {mode}}}");
+            let class =
+                format!("{{metadata: {{name: {name}}}, provisioner: {provisioner}, volumeBindingMode: {mode}}}");
             scene.add(Kind::StorageClass, &class);
         }
         scene
@@ -277,9 +282,27 @@ mod tests {
     fn claims_that_keep_the_pod_from_every_node() {
         for (name, metadata, spec, status, expected) in [
             ("not bound, binds at once", "", "storageClassName: now", "", "VolumeZone"),
-            ("lost", BOUND, "volumeName: pv", "phase: Lost", "VolumeBinding (everywhere): persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv\""),
-            ("being deleted", "deletionTimestamp: \"2026-01-01T00:00:00Z\"", "storageClassName: wait", "", "VolumeBinding (everywhere): persistentvolumeclaim \"data\" is being deleted"),
-            ("names a volume, binding not done", "", "volumeName: pv, storageClassName: wait", "", "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims"),
+            (
+                "lost",
+                BOUND,
+                "volumeName: pv",
+                "phase: Lost",
+                "VolumeBinding (everywhere): persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv\"",
+            ),
+            (
+                "being deleted",
+                "deletionTimestamp: \"2026-01-01T00:00:00Z\"",
+                "storageClassName: wait",
+                "",
+                "VolumeBinding (everywhere): persistentvolumeclaim \"data\" is being deleted",
+            ),
+            (
+                "names a volume, binding not done",
+                "",
+                "volumeName: pv, storageClassName: wait",
+                "",
+                "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims",
+            ),
         ] {
             let mut scene = scene();
             volume(&mut scene, "pv", "wait", "1Gi", "");
@@ -287,7 +310,11 @@ mod tests {
             let pod = pod(&mut scene, &["data"]);
             let verdict = scene.verdict(pod);
             // The zone rule words the first case, and comes later; the binding rule is what the scheduler reports.
-            let expected = if expected == "VolumeZone" { "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims" } else { expected };
+            let expected = if expected == "VolumeZone" {
+                "VolumeBinding (everywhere): pod has unbound immediate PersistentVolumeClaims"
+            } else {
+                expected
+            };
             assert_eq!(verdict, expected, "{name}");
         }
     }
@@ -310,7 +337,9 @@ mod tests {
     #[test]
     fn waiting_claims_find_the_smallest_volumes_that_will_do() {
         let request = |class: &str, size: &str| {
-            format!("storageClassName: {class}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {size}}}}}")
+            format!(
+                "storageClassName: {class}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {size}}}}}"
+            )
         };
         for (name, volumes, claims, expected) in [
             ("none there", vec![], vec!["1Gi"], vec![]),
@@ -331,7 +360,10 @@ mod tests {
             ),
             (
                 "set aside for this claim",
-                vec![("a", "2Gi", format!("{}, claimRef: {{namespace: default, name: data0}}", on("n2"))), ("b", "2Gi", on("n1"))],
+                vec![
+                    ("a", "2Gi", format!("{}, claimRef: {{namespace: default, name: data0}}", on("n2"))),
+                    ("b", "2Gi", on("n1")),
+                ],
                 vec!["1Gi"],
                 vec!["n2"],
             ),
@@ -355,20 +387,36 @@ mod tests {
         let request = "storageClassName: topo, resources: {requests: {storage: 5Gi}}";
         let zone_b = "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b, c]}]}]";
         let capacity = |topology: &str, sizes: &str| {
-            format!("{{metadata: {{name: c, namespace: default}}, storageClassName: topo, {sizes}, nodeTopology: {{matchLabels: {{zone: {topology}}}}}}}")
+            format!(
+                "{{metadata: {{name: c, namespace: default}}, storageClassName: topo, {sizes}, nodeTopology: {{matchLabels: {{zone: {topology}}}}}}}"
+            )
         };
         for (name, topologies, metadata, capacities, expected) in [
             ("anywhere", "", "", vec![], vec!["n1", "n2"]),
             ("in one zone", zone_b, "", vec![], vec!["n2"]),
             ("an empty topology term", "allowedTopologies: [{}]", "", vec![], vec![]),
-            ("on the node chosen before", "", "annotations: {volume.kubernetes.io/selected-node: n2}", vec![], vec!["n2"]),
+            (
+                "on the node chosen before",
+                "",
+                "annotations: {volume.kubernetes.io/selected-node: n2}",
+                vec![],
+                vec!["n2"],
+            ),
             ("enough left in a zone", "", "", vec![capacity("a", "capacity: 5Gi")], vec!["n1"]),
             ("too little left", "", "", vec![capacity("a", "capacity: 4Gi")], vec![]),
-            ("enough left, but not for one volume", "", "", vec![capacity("a", "capacity: 9Gi, maximumVolumeSize: 4Gi")], vec![]),
+            (
+                "enough left, but not for one volume",
+                "",
+                "",
+                vec![capacity("a", "capacity: 9Gi, maximumVolumeSize: 4Gi")],
+                vec![],
+            ),
             ("nothing said about sizes", "", "", vec![capacity("a", "capacity: null")], vec![]),
         ] {
             let mut scene = scene();
-            let object = format!("{{metadata: {{name: topo}}, provisioner: csi.example.com, volumeBindingMode: WaitForFirstConsumer, {topologies}}}");
+            let object = format!(
+                "{{metadata: {{name: topo}}, provisioner: csi.example.com, volumeBindingMode: WaitForFirstConsumer, {topologies}}}"
+            );
             scene.add(Kind::StorageClass, &object);
             if name.contains("left") || name.contains("sizes") {
                 scene.add(Kind::CSIDriver, "{metadata: {name: csi.example.com}, spec: {storageCapacity: true}}");
@@ -388,16 +436,30 @@ mod tests {
             format!("ownerReferences: [{{apiVersion: v1, kind: Pod, name: pod, uid: {uid}, controller: true}}]")
         };
         for (name, made, expected) in [
-            ("not made yet", None, "VolumeBinding (everywhere): waiting for ephemeral volume controller to create the persistentvolumeclaim \"pod-tmp\""),
+            (
+                "not made yet",
+                None,
+                "VolumeBinding (everywhere): waiting for ephemeral volume controller to create the persistentvolumeclaim \"pod-tmp\"",
+            ),
             ("its own", Some(owner("u1")), ""),
-            ("of a pod of the same name", Some(owner("u2")), "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)"),
-            ("of nobody", Some(String::new()), "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)"),
+            (
+                "of a pod of the same name",
+                Some(owner("u2")),
+                "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)",
+            ),
+            (
+                "of nobody",
+                Some(String::new()),
+                "VolumeBinding (everywhere): PVC default/pod-tmp was not created for pod default/pod (pod is not owner)",
+            ),
         ] {
             let mut scene = scene();
             if let Some(metadata) = made {
                 claim(&mut scene, "pod-tmp", &metadata, "storageClassName: wait", "");
             }
-            let pod = scene.pod("{metadata: {uid: u1}, spec: {volumes: [{name: tmp, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}");
+            let pod = scene.pod(
+                "{metadata: {uid: u1}, spec: {volumes: [{name: tmp, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}",
+            );
             assert_eq!(scene.verdict(pod), expected, "{name}");
         }
     }

@@ -20,10 +20,9 @@ pub(crate) struct VolumeRestrictions;
 fn conflict(one: &InlineDisk, other: &InlineDisk) -> bool {
     use InlineDisk::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
     match (one, other) {
-        (
-            GcePersistentDisk { name, read_only },
-            GcePersistentDisk { name: other_name, read_only: other_read_only },
-        ) => name == other_name && !(*read_only && *other_read_only),
+        (GcePersistentDisk { name, read_only }, GcePersistentDisk { name: other_name, read_only: other_read_only }) => {
+            name == other_name && !(*read_only && *other_read_only)
+        }
         (AwsElasticBlockStore { id }, AwsElasticBlockStore { id: other_id }) => id == other_id,
         (Iscsi { iqn, read_only }, Iscsi { iqn: other_iqn, read_only: other_read_only }) => {
             iqn == other_iqn && !(*read_only && *other_read_only)
@@ -67,9 +66,7 @@ impl Predicate for VolumeRestrictions {
 
     fn admit(&self, facts: &Facts<'_>, pod: &PodSpec) -> Admission {
         let missing = claims(pod).find(|name| !facts.cluster.storage.claims.contains_key(&(pod.namespace, *name)));
-        missing.map_or(Admission::Anywhere, |name| {
-            Admission::Nowhere(Reason::ClaimMissing { claim: facts.text(name) })
-        })
+        missing.map_or(Admission::Anywhere, |name| Admission::Nowhere(Reason::ClaimMissing { claim: facts.text(name) }))
     }
 }
 
@@ -205,8 +202,12 @@ mod tests {
 
     #[test]
     fn disks_named_in_pods_are_not_shared() {
-        let gce = |name: &str, read_only: bool| format!("{{name: v, gcePersistentDisk: {{pdName: {name}, readOnly: {read_only}}}}}");
-        let ebs = |id: &str, read_only: bool| format!("{{name: v, awsElasticBlockStore: {{volumeID: {id}, readOnly: {read_only}}}}}");
+        let gce = |name: &str, read_only: bool| {
+            format!("{{name: v, gcePersistentDisk: {{pdName: {name}, readOnly: {read_only}}}}}")
+        };
+        let ebs = |id: &str, read_only: bool| {
+            format!("{{name: v, awsElasticBlockStore: {{volumeID: {id}, readOnly: {read_only}}}}}")
+        };
         let iscsi = |iqn: &str, lun: u32, read_only: bool| {
             format!("{{name: v, iscsi: {{targetPortal: t, iqn: {iqn}, lun: {lun}, readOnly: {read_only}}}}}")
         };
@@ -254,7 +255,9 @@ mod tests {
             scene.node("n2", "{}");
             let class = "{metadata: {name: wait}, provisioner: p, volumeBindingMode: WaitForFirstConsumer}";
             scene.add(Kind::StorageClass, class);
-            let claim = format!("{{metadata: {{name: data, namespace: default}}, spec: {{storageClassName: wait, accessModes: [{mode}]}}}}");
+            let claim = format!(
+                "{{metadata: {{name: data, namespace: default}}, spec: {{storageClassName: wait, accessModes: [{mode}]}}}}"
+            );
             scene.add(Kind::PersistentVolumeClaim, &claim);
             let pod = uses("{name: v, persistentVolumeClaim: {claimName: data}}");
             if let Some(node) = used_on {

@@ -70,9 +70,8 @@ impl StaticRule for VolumeZone {
             return Vec::new();
         }
         let volumes = claims(pod).filter_map(|name| volume(facts, pod.namespace, name).ok().flatten());
-        let mut labels = volumes.flat_map(|volume| {
-            KEYS.iter().filter_map(|&(key, newer)| Some((volume.labels.get(key)?, key, newer)))
-        });
+        let mut labels = volumes
+            .flat_map(|volume| KEYS.iter().filter_map(|&(key, newer)| Some((volume.labels.get(key)?, key, newer))));
         let refused = labels.any(|(zones, key, newer)| {
             let value = node.labels.get(key).or_else(|| node.labels.get(newer?));
             !names(facts, zones, value)
@@ -108,7 +107,10 @@ mod tests {
             let mut scene = Scene::new();
             scene.node("n1", &format!("{{metadata: {{labels: {{{node}}}}}}}"));
             let bound = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
-            scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: pv}}}}"));
+            scene.add(
+                Kind::PersistentVolumeClaim,
+                &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: pv}}}}"),
+            );
             scene.add(Kind::PersistentVolume, &format!("{{metadata: {{name: pv, labels: {{{volume}}}}}, spec: {{}}}}"));
             let pod = scene.pod(USES);
             let expected = if fits { "" } else { "VolumeZone: node(s) had no available volume zone" };
@@ -121,7 +123,10 @@ mod tests {
         let mut scene = Scene::new();
         scene.node("n1", "{}");
         let bound = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
-        scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: gone}}}}"));
+        scene.add(
+            Kind::PersistentVolumeClaim,
+            &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: gone}}}}"),
+        );
         let pod = scene.pod(USES);
         assert_eq!(scene.verdict(pod), "VolumeZone (everywhere): persistentvolume \"gone\" not found");
     }

@@ -1,5 +1,6 @@
 //! What every tracker may look at: nodes with what is on them, pod classes, domains.
 
+use plimsoll_model::storage::CsiNode;
 use plimsoll_model::symbol::known;
 use plimsoll_model::{Cluster, Node, PodSpec, Resources, SpecId, Symbol};
 use smallvec::SmallVec;
@@ -66,6 +67,8 @@ pub(crate) struct Shape {
     row: Box<[i64]>,
     /// Pods that each copy starts with.
     pub(crate) runs: Runs,
+    /// CSI drivers that each copy has, with their limits.
+    csi_node: Option<CsiNode>,
 }
 
 /// Name and host name of a template while it is not a node yet. Copies get the names that their numbers stand for.
@@ -133,6 +136,14 @@ impl<'c> Base<'c> {
         match self.source[node] {
             Source::Listed(_) => None,
             Source::Copy(shape) => Some(shape),
+        }
+    }
+
+    /// CSI drivers of the node.
+    pub(crate) fn csi_node(&self, node: NodeId) -> Option<&CsiNode> {
+        match self.source[node] {
+            Source::Listed(node) => self.facts.cluster.storage.csi_nodes.get(&node.name),
+            Source::Copy(shape) => self.shapes[shape].csi_node.as_ref(),
         }
     }
 
@@ -209,7 +220,7 @@ impl<'c> Base<'c> {
     }
 
     /// Keeps a template to make copies of. `pods` are what each copy starts with.
-    pub(crate) fn add_shape(&mut self, node: &Node, pods: Runs) -> ShapeId {
+    pub(crate) fn add_shape(&mut self, node: &Node, pods: Runs, csi_node: Option<CsiNode>) -> ShapeId {
         let mut node = node.clone();
         node.name = UNBORN;
         node.labels = node.labels.with(known::HOSTNAME, UNBORN);
@@ -222,7 +233,7 @@ impl<'c> Base<'c> {
                 }
             }
         }
-        self.shapes.push(Shape { node, kind, row: row.into(), runs: pods })
+        self.shapes.push(Shape { node, kind, row: row.into(), runs: pods, csi_node })
     }
 
     /// What is left on a fresh copy of a shape.

@@ -74,11 +74,7 @@ enum VolumeTrait {
     /// It matters which one it is.
     Itself(Symbol, Volume),
     /// A bound volume of which only the place matters.
-    Bound {
-        ephemeral: bool,
-        affinity: Option<NodeSelector>,
-        zones: [Option<Symbol>; 4],
-    },
+    Bound { ephemeral: bool, affinity: Option<NodeSelector>, zones: [Option<Symbol>; 4] },
 }
 
 /// All pod classes.

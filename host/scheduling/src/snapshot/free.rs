@@ -43,15 +43,14 @@ pub(crate) struct Free {
     most: Vec<i64>,
 }
 
-#[allow(clippy::indexing_slicing, reason = "node numbers are this snapshot's, and rows have the width of all resources")]
+#[allow(
+    clippy::indexing_slicing,
+    reason = "node numbers are this snapshot's, and rows have the width of all resources"
+)]
 impl Free {
     pub(crate) fn new(scalars: Box<[Symbol]>) -> Self {
         let width = Dim::NATIVE + scalars.len();
         Self { scalars, width, rows: Vec::new(), most: Vec::new() }
-    }
-
-    pub(crate) fn width(&self) -> usize {
-        self.width
     }
 
     /// Adds the next node with what is left on it.
@@ -148,6 +147,7 @@ fn fits(row: &[i64], demand: &Demand) -> bool {
 /// How many pods with this demand fit into a row one after another.
 #[allow(clippy::indexing_slicing, reason = "rows have the width of all resources")]
 pub(crate) fn room(row: &[i64], demand: &Demand) -> u32 {
-    let each = demand.iter().map(|&(dim, amount)| if row[dim.index()] < amount { 0 } else { row[dim.index()] / amount });
+    let each =
+        demand.iter().map(|&(dim, amount)| if row[dim.index()] < amount { 0 } else { row[dim.index()] / amount });
     u32::try_from(each.min().unwrap_or(0)).unwrap_or(u32::MAX)
 }

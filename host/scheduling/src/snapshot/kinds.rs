@@ -36,7 +36,12 @@ struct Look {
 
 impl Look {
     /// A hash, and whether a look is the same, straight from a node: most nodes are of a known kind.
-    fn hash(labels: impl Iterator<Item = (Symbol, Symbol)>, taints: &[Taint], cordoned: bool, features: &[Symbol]) -> u64 {
+    fn hash(
+        labels: impl Iterator<Item = (Symbol, Symbol)>,
+        taints: &[Taint],
+        cordoned: bool,
+        features: &[Symbol],
+    ) -> u64 {
         let mut hasher = FxBuildHasher.build_hasher();
         labels.for_each(|pair| pair.hash(&mut hasher));
         (taints, cordoned, features).hash(&mut hasher);

@@ -184,15 +184,7 @@ impl Seating {
     fn new(snapshot: &Snapshot<'_>, class: ClassId, keys: Vec<KeyId>) -> Self {
         let few = |key: &KeyId| snapshot.base.topology.columns[*key].domains() <= COARSE_DOMAINS;
         let (coarse, fine) = keys.into_iter().partition(few);
-        Self {
-            class,
-            coarse,
-            fine,
-            groups: Vec::new(),
-            by_domains: FxHashMap::default(),
-            offered: 0,
-            epoch: None,
-        }
+        Self { class, coarse, fine, groups: Vec::new(), by_domains: FxHashMap::default(), offered: 0, epoch: None }
     }
 
     /// Adds the next candidate.

@@ -25,7 +25,9 @@ fn allocatable(amounts: &str) -> String {
 }
 
 fn asks(requests: &str) -> String {
-    format!("{{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}}}")
+    format!(
+        "{{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}}}"
+    )
 }
 
 fn asks_and(requests: &str, spec: &str) -> String {
@@ -96,7 +98,9 @@ fn known_numbers_of_nodes() {
         let mut scene = Scene::new();
         let old = "{metadata: {labels: {zone: old}}, status: {allocatable: {cpu: 100m, memory: 100Mi, pods: \"10\"}}}";
         scene.node("old", old);
-        let node = format!("{{metadata: {{labels: {{zone: new}}}}, status: {{allocatable: {{{node}, memory: 2000Mi, pods: \"10\"}}}}}}");
+        let node = format!(
+            "{{metadata: {{labels: {{zone: new}}}}, status: {{allocatable: {{{node}, memory: 2000Mi, pods: \"10\"}}}}}}"
+        );
         let template = template(&mut scene, &node, &[]);
         let packed = pack(&mut scene, &[template], &pods, most);
         assert_eq!((packed.node_count(), &packed.placed), (nodes, &placed), "{name}");
@@ -118,7 +122,11 @@ fn the_benchmark_of_the_peer_in_closed_form() {
 fn a_template_without_room_is_not_used() {
     for (name, node, pod) in [
         ("too small", "{}", asks("cpu: 200")),
-        ("cordoned, even if the pod tolerates it", "{spec: {unschedulable: true}}", asks_and("cpu: 1m", "tolerations: [{operator: Exists}]")),
+        (
+            "cordoned, even if the pod tolerates it",
+            "{spec: {unschedulable: true}}",
+            asks_and("cpu: 1m", "tolerations: [{operator: Exists}]"),
+        ),
         ("tainted", "{spec: {taints: [{key: a, effect: NoSchedule}]}}", asks("cpu: 1m")),
     ] {
         let mut scene = Scene::new();
@@ -187,13 +195,53 @@ fn a_volume_in_one_zone_does_not_distort_spreading() {
     });
     use plimsoll_model::convert::Kind;
     let bound = "annotations: {pv.kubernetes.io/bind-completed: \"yes\"}";
-    scene.add(Kind::PersistentVolumeClaim, &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: pv}}}}"));
+    scene.add(
+        Kind::PersistentVolumeClaim,
+        &format!("{{metadata: {{name: data, namespace: default, {bound}}}, spec: {{volumeName: pv}}}}"),
+    );
     let term = "{matchExpressions: [{key: zone, operator: In, values: [a]}]}";
-    scene.add(Kind::PersistentVolume, &format!("{{metadata: {{name: pv}}, spec: {{nodeAffinity: {{required: {{nodeSelectorTerms: [{term}]}}}}}}}}"));
+    scene.add(
+        Kind::PersistentVolume,
+        &format!("{{metadata: {{name: pv}}, spec: {{nodeAffinity: {{required: {{nodeSelectorTerms: [{term}]}}}}}}}}"),
+    );
     let volume = "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]";
     let pod = asks_and("cpu: \"1\"", &format!("{volume}, {}", spread("zone", 1, 3)));
     let packed = pack(&mut scene, &zones, &[(pod, 1)], 10);
     assert_eq!([0, 1, 2].map(|bin| packed.nodes_of(bin)), [1, 0, 0]);
+}
+
+#[test]
+fn limits_on_volumes_of_a_template_count_if_it_has_them() {
+    use plimsoll_model::convert::Kind;
+    for (name, aware, nodes) in [("no drivers on the template", false, 1), ("drivers as on the node", true, 3)] {
+        let mut scene = Scene::new();
+        scene.node("full", "{}");
+        scene.add(
+            Kind::CSINode,
+            "{metadata: {name: full}, spec: {drivers: [{name: csi, nodeID: x, allocatable: {count: 25}}]}}",
+        );
+        scene.add(
+            Kind::StorageClass,
+            "{metadata: {name: wait}, provisioner: csi, volumeBindingMode: WaitForFirstConsumer}",
+        );
+        let template = template(&mut scene, "{}", &[]);
+        let specs: Vec<SpecId> = (0..60)
+            .map(|index| {
+                scene.add(
+                    Kind::PersistentVolumeClaim,
+                    &format!("{{metadata: {{name: c{index}, namespace: default}}, spec: {{storageClassName: wait}}}}"),
+                );
+                let volume = format!("volumes: [{{name: v, persistentVolumeClaim: {{claimName: c{index}}}}}]");
+                scene.pod(&asks_and("cpu: 100m", &volume))
+            })
+            .collect();
+        let drivers = scene.cluster.storage.csi_nodes.values().next().cloned();
+        let mut snapshot = scene.snapshot();
+        let shape = snapshot.shape_with_drivers(&template, drivers.as_ref().filter(|_| aware));
+        let pods: Vec<Count> = specs.iter().map(|&spec| (snapshot.class(spec), 1)).collect();
+        let packed = estimate(&mut snapshot, &[Bin { shape, most: 40, size: 0 }], &pods, Limits::default());
+        assert_eq!((packed.node_count(), packed.pod_count()), (nodes, 60), "{name}");
+    }
 }
 
 #[test]
@@ -321,8 +369,7 @@ fn replay(seed: u64, themes: Themes) {
             Bin { shape, most, size }
         })
         .collect();
-    let pods: Vec<(SpecId, u32)> =
-        specs.iter().map(|&spec| (spec, u32::try_from(dice.below(7)).unwrap())).collect();
+    let pods: Vec<(SpecId, u32)> = specs.iter().map(|&spec| (spec, u32::try_from(dice.below(7)).unwrap())).collect();
     let counts: Vec<Count> = pods.iter().map(|&(spec, count)| (mirror.snapshot.class(spec), count)).collect();
     let limit = if dice.one_in(3) { Some(u32::try_from(dice.below(5)).unwrap()) } else { None };
     let limits = Limits { nodes: limit, ..Limits::default() };

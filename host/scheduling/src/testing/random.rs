@@ -116,11 +116,8 @@ pub(crate) fn sample(dice: &mut Dice, themes: Themes) -> Sample {
     let specs: Vec<PodSpec> = specs.collect();
     let specs: Vec<SpecId> = specs.into_iter().map(|spec| cluster.specs.intern(spec)).collect();
     let templates = (0..2).map(|_| {
-        let pods = (0..dice.below(3)).map(|_| TemplatePod {
-            name: "agent".into(),
-            spec: dice.pick(&specs),
-            daemon_set: true,
-        });
+        let pods =
+            (0..dice.below(3)).map(|_| TemplatePod { name: "agent".into(), spec: dice.pick(&specs), daemon_set: true });
         let pods = pods.collect();
         Template { node: node(dice, themes, &words, known::EMPTY), pods }
     });
@@ -294,11 +291,8 @@ fn spec(dice: &mut Dice, themes: Themes, words: &Words, names: &[Symbol], symbol
     if themes.ports && dice.one_in(2) {
         let addresses = [known::ANY_ADDRESS, symbols.intern("127.0.0.1"), symbols.intern("10.0.0.1")];
         let protocols = [known::TCP, symbols.intern("UDP")];
-        let port = HostPort {
-            address: dice.pick(&addresses),
-            protocol: dice.pick(&protocols),
-            port: dice.pick(&[80, 443]),
-        };
+        let port =
+            HostPort { address: dice.pick(&addresses), protocol: dice.pick(&protocols), port: dice.pick(&[80, 443]) };
         spec.host_ports = [port].into();
     }
     if themes.spread && !dice.one_in(3) {

@@ -2,8 +2,8 @@
 
 use plimsoll_guest::http::{Client, Method, Request, Wasi};
 use plimsoll_guest::{
-    Capabilities, Deadline, Features, GroupTemplates, Manifest, PluginError, Provider, RefreshAnswer, RefreshRequest, Setup,
-    export_provider,
+    Capabilities, Deadline, Features, GroupTemplates, Manifest, PluginError, Provider, RefreshAnswer, RefreshRequest,
+    Setup, export_provider,
 };
 
 /// Nobody lives there, and nobody grants it.
