@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use plimsoll_core::cloud::{DeleteStatus, ErrorClass, WriteOptions};
-use plimsoll_plugins::observer::Event;
+use plimsoll_plugins::observer::{Called, Event, Observer, Outcome};
 use plimsoll_plugins::provider::{RefreshRequest, ReplaceError, Setup, State};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{Failure, Provider};
+use plimsoll_plugins::{Failure, HostOptions, PluginHost, Provider};
 
 use crate::guests::{Guest, host, lines, load, options, provider};
 
@@ -280,4 +280,43 @@ async fn calls_of_many_callers_are_served_one_after_another() {
         call.await.unwrap().unwrap();
     }
     assert_eq!(provider.status().await.unwrap().starts, 1);
+}
+
+/// Counts calls by name and outcome.
+#[derive(Default)]
+struct Counter(std::sync::Mutex<Vec<(String, Outcome)>>);
+
+impl Observer for Counter {
+    fn notice(&self, _event: Event) {}
+    fn called(&self, called: Called) {
+        self.0.lock().unwrap().push((called.call.to_string(), called.outcome));
+    }
+}
+
+#[tokio::test]
+async fn every_call_is_counted_with_its_outcome() {
+    let counter = std::sync::Arc::new(Counter::default());
+    let host = PluginHost::new(HostOptions { observer: counter.clone(), ..HostOptions::default() }).unwrap();
+    let guest = Guest::provider()
+        .body("templates", "unreachable")
+        .body("self-test", "(loop $again (br $again)) unreachable")
+        .body("increase-size", reports(5, 4));
+    let plugin = load(&host, "guest", &guest).await;
+    let mut options = options();
+    options.limits.read = Duration::from_millis(100);
+    let provider = Provider::spawn(&host, &plugin, options).unwrap();
+    provider.refresh(question()).await.unwrap();
+    provider.increase_size("a".into(), 1, 1, false, write()).await.unwrap_err();
+    provider.templates(vec![]).await.unwrap_err();
+    provider.self_test().await.unwrap_err();
+    let counted = std::mem::take(&mut *counter.0.lock().unwrap());
+    let counted: Vec<_> = counted.iter().map(|(call, outcome)| (call.as_str(), *outcome)).collect();
+    assert_eq!(counted, [
+        ("configure", Outcome::Ok),
+        ("refresh", Outcome::Ok),
+        ("increase-size", Outcome::PluginError),
+        ("templates", Outcome::Trap),
+        ("configure", Outcome::Ok),
+        ("self-test", Outcome::Timeout),
+    ]);
 }
