@@ -4,7 +4,7 @@ SHELL := bash
 CARGO ?= cargo
 DEMO_ARGS ?=
 
-.PHONY: demo test lint bench components vectors docs setup
+.PHONY: demo test lint components vectors docs setup
 
 setup:
 	@scripts/wasm-toolchain.sh

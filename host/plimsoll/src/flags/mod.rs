@@ -284,7 +284,7 @@ pub(crate) fn nearest(name: &str, command: &Command) -> Option<String> {
 /// The table of all flags, as Markdown.
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
-        "# Flags\n\n<!-- made by `plimsoll flags --markdown`; a test keeps it true -->\n\nNames, types and defaults are \
+        "# Flags\n\n<!-- made by `make docs`; a test keeps it true -->\n\nNames, types and defaults are \
          those of the Go Cluster Autoscaler. *effect* says what a flag does in this version.\n",
     );
     let mut section = None;
@@ -332,6 +332,12 @@ mod tests {
                 assert_eq!(warnings, Vec::<String>::new());
             }
         }
+    }
+
+    #[test]
+    fn the_table_in_the_docs_is_true() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), markdown(), "run `make docs`");
     }
 
     #[test]
