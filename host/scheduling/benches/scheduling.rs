@@ -231,7 +231,8 @@ fn topology(bench: &mut Bench) {
         let count = u32::try_from(5000 * times).unwrap();
         let pods = [(snapshot.class(pending), count)];
         bench.measure(&name, || {
-            let packed = Packer::default().estimate(&mut snapshot, &bins, &pods, Limits::default());
+            let limits = Limits { effort: Effort::Thorough, ..Limits::default() };
+            let packed = Packer::default().estimate(&mut snapshot, &bins, &pods, limits);
             assert_eq!(packed.placed, [count]);
             let found = packed.node_count();
             assert!(usize::try_from(found).unwrap() <= nodes, "{found} nodes, at most {nodes}");

@@ -38,10 +38,10 @@ pub struct Bin {
 /// How hard to look for a better packing than the peer's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
-    /// One or two ways; enough to compare options.
-    Quick,
-    /// Many ways; for the option that was chosen.
+    /// One or two ways, the peer's first; enough to compare options.
     #[default]
+    Quick,
+    /// Many ways; for the option that was chosen, or where there are few.
     Thorough,
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use plimsoll_model::symbol::known;
 use plimsoll_model::{Cluster, Node, Symbol, Template};
 use plimsoll_scheduling::oracle::{Place, Resident, World};
-use plimsoll_scheduling::packing::{Bin, Limits, Packed, Target, estimate};
+use plimsoll_scheduling::packing::{Bin, Effort, Limits, Packed, Target, estimate};
 use plimsoll_scheduling::{Count, Gates, NodeId, Snapshot};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -78,10 +78,11 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     let most = left_in_group.min(at_once).min(in_total.unwrap_or(u32::MAX));
     let bins = [Bin { shape: snapshot.shape(&template), most, size: group.target_size }];
     let pods: Vec<Count> = specs.iter().map(|&(spec, count)| (snapshot.class(spec), count)).collect();
-    let packed = estimate(&mut snapshot, &bins, &pods, Limits::default());
+    let limits = Limits { effort: Effort::Thorough, ..Limits::default() };
+    let packed = estimate(&mut snapshot, &bins, &pods, limits);
     // The first estimate builds counters; a second one must leave everything as it is.
     let before = snapshot.digest();
-    let again = estimate(&mut snapshot, &bins, &pods, Limits::default());
+    let again = estimate(&mut snapshot, &bins, &pods, limits);
     ensure!(before == snapshot.digest(), "the estimate changed the snapshot");
     ensure!(packed == again, "two estimates differ");
 

@@ -277,7 +277,9 @@ async fn zz_measure() {
     let library = library().await;
     for count in [2, 10, 100] {
         let begun = Instant::now();
-        for _ in 0..50 { library.rank("least-waste", &request(count)).await.unwrap(); }
+        for _ in 0..50 {
+            library.rank("least-waste", &request(count)).await.unwrap();
+        }
         println!("rank {count}: {:?}", begun.elapsed() / 50);
     }
     let (provider, _, _) = provider(GRANTS).await;
@@ -285,7 +287,9 @@ async fn zz_measure() {
     provider.refresh(RefreshRequest::default()).await.unwrap();
     println!("first refresh {:?}", begun.elapsed());
     let begun = Instant::now();
-    for _ in 0..50 { provider.refresh(RefreshRequest::default()).await.unwrap(); }
+    for _ in 0..50 {
+        provider.refresh(RefreshRequest::default()).await.unwrap();
+    }
     println!("refresh {:?}", begun.elapsed() / 50);
     println!("{}", inspect(&source("simulated", None, SIMULATED_PROVIDER.to_vec()), None).unwrap().report);
     println!("{:?}", provider.status().await.unwrap());

@@ -311,12 +311,15 @@ async fn every_call_is_counted_with_its_outcome() {
     provider.self_test().await.unwrap_err();
     let counted = std::mem::take(&mut *counter.0.lock().unwrap());
     let counted: Vec<_> = counted.iter().map(|(call, outcome)| (call.as_str(), *outcome)).collect();
-    assert_eq!(counted, [
-        ("configure", Outcome::Ok),
-        ("refresh", Outcome::Ok),
-        ("increase-size", Outcome::PluginError),
-        ("templates", Outcome::Trap),
-        ("configure", Outcome::Ok),
-        ("self-test", Outcome::Timeout),
-    ]);
+    assert_eq!(
+        counted,
+        [
+            ("configure", Outcome::Ok),
+            ("refresh", Outcome::Ok),
+            ("increase-size", Outcome::PluginError),
+            ("templates", Outcome::Trap),
+            ("configure", Outcome::Ok),
+            ("self-test", Outcome::Timeout),
+        ]
+    );
 }

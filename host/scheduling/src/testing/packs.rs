@@ -49,7 +49,7 @@ fn pack(scene: &mut Scene, templates: &[Template], pods: &[(String, u32)], most:
     let bins: Vec<Bin> =
         templates.iter().map(|template| Bin { shape: snapshot.shape(template), most: 1000, size: 0 }).collect();
     let pods: Vec<Count> = specs.iter().map(|&(spec, count)| (snapshot.class(spec), count)).collect();
-    estimate(&mut snapshot, &bins, &pods, Limits { nodes: Some(most), ..Limits::default() })
+    estimate(&mut snapshot, &bins, &pods, Limits { nodes: Some(most), effort: Effort::Thorough, ..Limits::default() })
 }
 
 /// The peer's own cases: one empty old node in another zone, nodes that take ten pods.
@@ -372,7 +372,7 @@ fn replay(seed: u64, themes: Themes) {
     let pods: Vec<(SpecId, u32)> = specs.iter().map(|&spec| (spec, u32::try_from(dice.below(7)).unwrap())).collect();
     let counts: Vec<Count> = pods.iter().map(|&(spec, count)| (mirror.snapshot.class(spec), count)).collect();
     let limit = if dice.one_in(3) { Some(u32::try_from(dice.below(5)).unwrap()) } else { None };
-    let limits = Limits { nodes: limit, ..Limits::default() };
+    let limits = Limits { nodes: limit, effort: Effort::Thorough, ..Limits::default() };
     let quick = estimate(&mut mirror.snapshot, &bins, &counts, Limits { effort: Effort::Quick, ..limits });
     let digest = mirror.snapshot.digest();
     let packed = estimate(&mut mirror.snapshot, &bins, &counts, limits);

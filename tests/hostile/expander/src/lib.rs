@@ -30,7 +30,7 @@ fn spin() -> ! {
 fn hog() -> Vec<Verdict> {
     const BLOCK: usize = 16 << 20;
     let mut blocks: Vec<Vec<u8>> = Vec::new();
-    while blocks.len() * BLOCK < 4 << 30 {
+    while (blocks.len() as u64) * (BLOCK as u64) < 4 << 30 {
         blocks.push(std::hint::black_box(vec![1; BLOCK]));
     }
     Vec::new()
