@@ -274,7 +274,7 @@ fn plugin_inspect_tells_and_refuses() {
     assert!(text.contains("price") && text.contains("expander") && text.contains("sha256"), "{text}");
     for (name, bytes, expected) in [
         ("text.wasm", b"hello".as_slice(), "text"),
-        ("module.wasm", b"\0asm\x01\0\0\0", "core module"),
+        ("module.wasm", b"\0asm\x01\0\0\0", "core WebAssembly module"),
         ("empty.wasm", b"", "empty"),
     ] {
         let output = inspect(&files.write(name, bytes));

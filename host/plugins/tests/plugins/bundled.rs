@@ -264,33 +264,3 @@ async fn rubbish_from_the_cloud_is_a_report_and_not_an_empty_cloud() {
         assert!(matches!(&error.failure, Failure::Plugin(e) if e.class == ErrorClass::Transient), "{body}: {error}");
     }
 }
-
-#[tokio::test]
-async fn zz_measure() {
-    use std::time::Instant;
-    let (host, _) = host();
-    for (name, bytes) in EXPANDERS.iter().copied().chain([("simulated", SIMULATED_PROVIDER)]) {
-        let begun = Instant::now();
-        host.load(source(name, None, bytes.to_vec()), None).await.unwrap();
-        println!("load {name} {} bytes: {:?}", bytes.len(), begun.elapsed());
-    }
-    let library = library().await;
-    for count in [2, 10, 100] {
-        let begun = Instant::now();
-        for _ in 0..50 {
-            library.rank("least-waste", &request(count)).await.unwrap();
-        }
-        println!("rank {count}: {:?}", begun.elapsed() / 50);
-    }
-    let (provider, _, _) = provider(GRANTS).await;
-    let begun = Instant::now();
-    provider.refresh(RefreshRequest::default()).await.unwrap();
-    println!("first refresh {:?}", begun.elapsed());
-    let begun = Instant::now();
-    for _ in 0..50 {
-        provider.refresh(RefreshRequest::default()).await.unwrap();
-    }
-    println!("refresh {:?}", begun.elapsed() / 50);
-    println!("{}", inspect(&source("simulated", None, SIMULATED_PROVIDER.to_vec()), None).unwrap().report);
-    println!("{:?}", provider.status().await.unwrap());
-}
