@@ -16,16 +16,23 @@ pub(crate) struct Scene {
 }
 
 fn yaml(text: &str) -> Value {
-    let value: Value = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
+    // A node may be called "n" or "y".
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let read = serde_saphyr::from_str_with_options(text, options);
+    let value: Value = read.unwrap_or_else(|error| panic!("{error} in {text}"));
     if value.is_null() { Value::Object(Map::new()) } else { value }
 }
 
-/// Puts `over` into `base`; objects are merged, everything else is replaced.
+/// Puts `over` into `base`; objects are merged, what is null goes away, everything else is replaced.
 fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (key, value) in over {
-                merge(base.entry(key).or_insert(Value::Null), value);
+                if value.is_null() {
+                    base.remove(&key);
+                } else {
+                    merge(base.entry(key).or_insert(Value::Null), value);
+                }
             }
         }
         (base, over) => *base = over,

@@ -416,3 +416,224 @@ impl From<cloud::DeleteOutcome> for core::DeleteOutcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(key: &str, value: &str) -> types::KeyValue {
+        types::KeyValue { key: key.into(), value: value.into() }
+    }
+
+    fn error() -> types::PluginError {
+        types::PluginError {
+            class: types::ErrorClass::OutOfResources,
+            scope: types::ErrorScope::Zone("b".into()),
+            code: "NoStock".into(),
+            message: "none left".into(),
+            retry_after_ms: Some(1500),
+            outcome_unknown: true,
+            request_id: Some("r1".into()),
+        }
+    }
+
+    fn core_error() -> core::CloudError {
+        core::CloudError {
+            class: core::ErrorClass::OutOfResources,
+            scope: core::ErrorScope::Zone("b".into()),
+            code: "NoStock".into(),
+            message: "none left".into(),
+            retry_after: Some(Duration::from_millis(1500)),
+            outcome_unknown: true,
+            request_id: Some("r1".into()),
+        }
+    }
+
+    #[test]
+    fn a_machine_keeps_everything() {
+        let given = types::Instance {
+            id: "i".into(),
+            matches: vec![types::NodeMatch::Label(pair("k", "v")), types::NodeMatch::InternalIp("10.0.0.1".into())],
+            state: types::InstanceState::Failed,
+            error: Some(error()),
+            created_at: Some(u64::MAX),
+            zone: Some("b".into()),
+            instance_type: Some("m".into()),
+            spot: true,
+            deletable: types::Deletability::No("protected".into()),
+            placeholder: true,
+            attributes: vec![pair("x", "y")],
+        };
+        let expected = core::Instance {
+            id: "i".into(),
+            matches: vec![
+                core::NodeMatch::Label("k".into(), "v".into()),
+                core::NodeMatch::InternalIp("10.0.0.1".into()),
+            ],
+            state: core::InstanceState::Failed,
+            error: Some(core_error()),
+            created_at: Some(Time::from_millis(i64::MAX)),
+            zone: Some("b".into()),
+            instance_type: Some("m".into()),
+            spot: true,
+            protected: Some("protected".into()),
+            placeholder: true,
+            attributes: vec![("x".into(), "y".into())],
+        };
+        assert_eq!(core::Instance::from(given), expected);
+    }
+
+    #[test]
+    fn a_group_keeps_everything() {
+        let given = types::NodeGroup {
+            id: "a".into(),
+            name: "workers".into(),
+            min_size: 1,
+            max_size: 9,
+            target_size: 4,
+            status: types::GroupStatus::Suspended,
+            instances: vec![],
+            instances_complete: false,
+            template_version: "t1".into(),
+            template_choice: types::TemplateChoice::OnePerZone,
+            options: types::GroupOptions {
+                utilization_threshold_milli: Some(650),
+                accelerator_utilization_threshold_milli: Some(10),
+                unneeded_ms: Some(1),
+                unready_ms: Some(2),
+                provision_ms: Some(3),
+                startup_ms: Some(4),
+                zero_or_max: Some(true),
+                ignore_daemon_sets_utilization: Some(false),
+                priority: Some(-5),
+                attributes: vec![],
+            },
+            atomic: true,
+            autoprovisioned: true,
+            activities: vec![types::Activity {
+                id: "act".into(),
+                state: types::ActivityState::Partial,
+                started_at: Some(8),
+                idempotency_key: Some("key".into()),
+            }],
+            failures: vec![types::ScaleFailure {
+                id: "f".into(),
+                at: 9,
+                missing: 2,
+                error: error(),
+                zone: None,
+                instance_type: None,
+            }],
+            error: Some(error()),
+            observed_at: 10,
+            attributes: vec![pair("p", "q")],
+        };
+        let millis = |count| Some(Duration::from_millis(count));
+        let expected = core::Group {
+            name: "workers".into(),
+            status: core::GroupStatus::Suspended,
+            instances_complete: false,
+            template_version: "t1".into(),
+            template_choice: core::TemplateChoice::OnePerZone,
+            options: core::GroupOptions {
+                utilization_threshold: Some(0.65),
+                gpu_utilization_threshold: Some(0.01),
+                unneeded_time: millis(1),
+                unready_time: millis(2),
+                provision_time: millis(3),
+                startup_time: millis(4),
+                zero_or_max: Some(true),
+                ignore_daemon_sets_utilization: Some(false),
+                priority: Some(-5),
+                attributes: vec![],
+            },
+            atomic: true,
+            autoprovisioned: true,
+            activities: vec![core::Activity {
+                id: "act".into(),
+                state: core::ActivityState::Partial,
+                started_at: Some(Time::from_millis(8)),
+                idempotency_key: Some("key".into()),
+            }],
+            failures: vec![core::ScaleFailure {
+                id: "f".into(),
+                at: Time::from_millis(9),
+                missing: 2,
+                error: core_error(),
+                zone: None,
+                instance_type: None,
+            }],
+            error: Some(core_error()),
+            observed_at: Time::from_millis(10),
+            attributes: vec![("p".into(), "q".into())],
+            ..core::Group::sized("a", 1, 9, 4)
+        };
+        assert_eq!(core::Group::from(given), expected);
+    }
+
+    #[test]
+    fn a_template_keeps_everything() {
+        let quantity = |name: &str, amount: &str| vec![types::Quantity { name: name.into(), amount: amount.into() }];
+        let taint = |effect| vec![types::Taint { key: "k".into(), value: "v".into(), effect }];
+        let given = types::NodeTemplate {
+            key: "t".into(),
+            weight: 2,
+            instance_type: "m".into(),
+            arch: "arm64".into(),
+            os: "linux".into(),
+            region: "north".into(),
+            zone: Some("a".into()),
+            capacity: quantity("cpu", "4"),
+            allocatable: quantity("cpu", "3920m"),
+            labels: vec![pair("l", "1")],
+            annotations: vec![pair("a", "1")],
+            taints: taint(types::TaintEffect::NoExecute),
+            startup_taints: taint(types::TaintEffect::PreferNoSchedule),
+            accelerator: Some(types::Accelerator {
+                model: "nvidia-l4".into(),
+                resource_name: "nvidia.com/gpu".into(),
+                count: 1,
+                dra_driver: Some("gpu.nvidia.com".into()),
+            }),
+            csi_limits: quantity("disk.csi", "24"),
+            resource_slices: vec!["{}".into()],
+            spot: true,
+            attributes: vec![pair("x", "y")],
+        };
+        let text = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+        let taint = |effect| vec![core::TaintText { key: "k".into(), value: "v".into(), effect }];
+        let expected = core::NodeTemplate {
+            key: "t".into(),
+            weight: 2,
+            instance_type: "m".into(),
+            arch: "arm64".into(),
+            os: "linux".into(),
+            region: "north".into(),
+            zone: Some("a".into()),
+            capacity: text("cpu", "4"),
+            allocatable: text("cpu", "3920m"),
+            labels: text("l", "1"),
+            annotations: text("a", "1"),
+            taints: taint(TaintEffect::NoExecute),
+            startup_taints: taint(TaintEffect::PreferNoSchedule),
+            accelerator: Some(core::Accelerator {
+                model: "nvidia-l4".into(),
+                resource_name: "nvidia.com/gpu".into(),
+                count: 1,
+                dra_driver: Some("gpu.nvidia.com".into()),
+            }),
+            csi_limits: text("disk.csi", "24"),
+            resource_slices: vec!["{}".into()],
+            spot: true,
+            attributes: text("x", "y"),
+        };
+        assert_eq!(core::NodeTemplate::from(given), expected);
+    }
+
+    #[test]
+    fn templates_with_an_error_are_no_templates() {
+        let given =
+            cloud::GroupTemplates { group: "a".into(), version: "1".into(), templates: vec![], error: Some(error()) };
+        assert_eq!(core::GroupTemplates::from(given).templates, Err(core_error()));
+    }
+}
