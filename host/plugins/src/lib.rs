@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Nothing that a plug-in does is trusted, and everything that it does wrong comes back as data: a
-//! [`CallError`](call::CallError) for the caller, an [`Event`](observer::Event) for the operator. Types generated from
+//! [`CallError`] for the caller, an [`Event`](observer::Event) for the operator. Types generated from
 //! the contract stay in `abi`; callers see the records of `plimsoll_core`.
 
 mod abi;

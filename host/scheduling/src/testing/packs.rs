@@ -47,7 +47,7 @@ fn pack(scene: &mut Scene, templates: &[Template], pods: &[(String, u32)], most:
     let specs: Vec<(SpecId, u32)> = pods.iter().map(|(pod, count)| (scene.pod(pod), *count)).collect();
     let mut snapshot = scene.snapshot();
     let bins: Vec<Bin> =
-        templates.iter().map(|template| Bin { shape: snapshot.shape(template), most: 1000, size: 0 }).collect();
+        templates.iter().map(|template| Bin { shape: snapshot.shape(template), most, size: 0 }).collect();
     let pods: Vec<Count> = specs.iter().map(|&(spec, count)| (snapshot.class(spec), count)).collect();
     estimate(&mut snapshot, &bins, &pods, Limits { nodes: Some(most), effort: Effort::Thorough, ..Limits::default() })
 }
