@@ -13,7 +13,7 @@ demo: setup
 	$(CARGO) run --quiet -p plimsoll -- demo $(DEMO_ARGS)
 
 test: setup
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 lint: setup
 	$(CARGO) fmt --all --check

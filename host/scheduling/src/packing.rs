@@ -173,10 +173,11 @@ impl Packed {
         merit(self) > merit(other)
     }
 
-    /// How much there was to do.
-    fn work(&self) -> usize {
-        let on_new: usize = self.nodes.iter().map(|run| 1 + run.pods.len()).sum();
-        self.order.as_ref().map_or(on_new, Vec::len) + self.nodes.len() + self.existing.len()
+    fn steps_taken(&self) -> usize {
+        let on_new: usize = self.nodes.iter().map(|run| run.pods.len()).sum();
+        self.order.as_ref().map_or(on_new, Vec::len)
+            + self.existing.len()
+            + usize::try_from(self.node_count()).unwrap_or(0)
     }
 
     /// From steps in order.
@@ -265,12 +266,15 @@ impl Packer {
             });
             reuse |= !found.is_empty();
         }
-        let mut search = Search::new(limits.effort, reuse);
-        while let Some((order, reuse)) = search.next(&peer) {
+        let backwards = peer.iter().rev().copied().collect();
+        let by_size = order::by_size(snapshot, bins, pods);
+        let mut search = Search::new(limits.effort, vec![peer, backwards, by_size], reuse);
+        while let Some((order, reuse)) = search.next() {
             let packed = Greedy::new(snapshot, bins, pods, limits, &self.existing, reuse).pack(&order);
             let perfect = pods.iter().zip(&packed.placed).all(|((_, count), placed)| placed == count)
                 && packed.node_count() <= least_nodes;
-            search.learn(order, packed);
+            let work = 2 * packed.steps_taken() + 10 * pods.len();
+            search.learn(order, packed, work);
             if perfect {
                 break;
             }

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Bin;
 use crate::snapshot::Snapshot;
 use crate::snapshot::base::{ClassId, Count};
+use crate::table::Id;
 
 /// Positions 0 to `len - 1` by score, the highest first; equal ones as they are.
 pub(super) fn sorted(len: usize, score: impl Fn(usize) -> f64) -> Vec<usize> {
@@ -25,6 +26,17 @@ fn peer_score(snapshot: &Snapshot<'_>, bins: &[Bin], class: ClassId) -> f64 {
     let asked = &snapshot.base.spec(class).requests;
     let share = |asked: i64, offered: i64| if offered > 0 { asked as f64 / offered as f64 } else { 0.0 };
     share(asked.cpu_milli, offered.cpu_milli) + share(asked.memory_bytes, offered.memory_bytes)
+}
+
+/// The largest share of any resource of the first template, the largest first.
+pub(super) fn by_size(snapshot: &Snapshot<'_>, bins: &[Bin], pods: &[Count]) -> Vec<usize> {
+    let row = bins.first().map_or(&[][..], |bin| snapshot.base.shape_row(bin.shape));
+    let weights = Weights::even(row);
+    sorted(pods.len(), |entry| {
+        let demand = pods.get(entry).map(|&(class, _)| &snapshot.base.class(class).demand);
+        let shares = demand.into_iter().flatten().map(|&(dim, amount)| weights.share_of(dim.index(), amount));
+        shares.fold(0.0, f64::max)
+    })
 }
 
 /// How much resources count beside each other.
@@ -52,6 +64,11 @@ impl Weights {
             }
         }
         weights
+    }
+
+    /// The share of a node that an amount of one resource is.
+    fn share_of(&self, dim: usize, amount: i64) -> f64 {
+        self.share.get(dim).map_or(0.0, |share| amount as f64 * share)
     }
 
     /// The largest share of a node that a demand asks for.

@@ -36,12 +36,11 @@ struct Item {
     allowed: Vec<bool>,
 }
 
-/// A run of equal new nodes.
-#[derive(Clone)]
+/// A run of equal new nodes. What is left on each is a row of [`Attempt::rows`].
+#[derive(Clone, Copy)]
 struct State {
     bin: usize,
     nodes: u32,
-    row: Row,
     /// Last link of the list of pods on each node.
     pods: Option<usize>,
 }
@@ -57,6 +56,8 @@ struct Link {
 struct Attempt<'p> {
     plan: &'p Plan<'p>,
     states: Vec<State>,
+    /// What is left on a node of each state, row after row.
+    rows: Vec<i64>,
     links: Vec<Link>,
     left: Vec<u32>,
     opened: u32,
@@ -95,18 +96,27 @@ impl<'a> Plan<'a> {
 
     /// The best of several ways.
     pub(super) fn best(&self, effort: Effort) -> Packed {
-        let mut search = Search::new(effort, false);
+        let backwards = self.peer_order.iter().rev().copied().collect();
+        let orders = vec![self.peer_order.clone(), backwards, self.by_size()];
+        let mut search = Search::new(effort, orders, false);
         let patterns: [&dyn Fn() -> Weights; 2] =
             [&|| Weights::scarce(&self.largest_row(), self.demands()), &|| Weights::even(&self.largest_row())];
         let mut patterns = patterns.iter();
-        while let Some((order, _)) = search.next(&self.peer_order) {
+        // Each pattern uses up an item or nearly so, and looks at all of them a few times.
+        let work_of_patterns = self.items.len() * self.items.len() / 2;
+        while let Some((order, _)) = search.next() {
             let packed = self.first_fit(&order);
             let mut perfect = self.is_perfect(&packed);
-            search.learn(order, packed);
-            if !perfect && let Some(weights) = patterns.next() {
+            // Every item looks at every run of nodes, which takes a few nanoseconds.
+            let work = packed.nodes.len() * (self.items.len() / 16 + 1);
+            search.learn(order, packed, work);
+            if !perfect
+                && search.affords(work_of_patterns)
+                && let Some(weights) = patterns.next()
+            {
                 let packed = self.patterns(&weights());
                 perfect = self.is_perfect(&packed);
-                search.learn(self.by_size(), packed);
+                search.learn(self.peer_order.clone(), packed, work_of_patterns);
             }
             if perfect {
                 break;
@@ -196,7 +206,7 @@ fn least_nodes(bins: &[Template], items: &[Item]) -> u32 {
     needs.max().map_or(0, |nodes| u32::try_from(nodes).unwrap_or(u32::MAX))
 }
 
-fn take(row: &mut Row, demand: &[i64], count: u32) {
+fn take(row: &mut [i64], demand: &[i64], count: u32) {
     for (left, asked) in row.iter_mut().zip(demand) {
         *left -= asked * i64::from(count);
     }
@@ -207,6 +217,7 @@ impl<'p> Attempt<'p> {
         Self {
             plan,
             states: Vec::new(),
+            rows: Vec::new(),
             links: Vec::new(),
             left: plan.items.iter().map(|item| item.count).collect(),
             opened: 0,
@@ -214,12 +225,28 @@ impl<'p> Attempt<'p> {
         }
     }
 
-    fn put(&mut self, state: &mut State, item: usize, demand: &[i64], count: u32) {
-        if count > 0 {
-            take(&mut state.row, demand, count);
+    /// Puts pods of an item on each node of a state.
+    fn put(&mut self, at: usize, item: usize, demand: &[i64], count: u32) {
+        if count == 0 {
+            return;
+        }
+        let width = demand.len();
+        let row = self.rows.get_mut(at * width..(at + 1) * width).unwrap_or_default();
+        take(row, demand, count);
+        if let Some(state) = self.states.get_mut(at) {
             self.links.push(Link { item, count, before: state.pods });
             state.pods = Some(self.links.len() - 1);
         }
+    }
+
+    /// Leaves only so many nodes in a state, the others becoming the next one.
+    fn split(&mut self, at: usize, nodes: u32, width: usize) {
+        let Some(state) = self.states.get_mut(at).filter(|state| nodes > 0 && nodes < state.nodes) else { return };
+        let rest = State { nodes: state.nodes - nodes, ..*state };
+        state.nodes = nodes;
+        self.states.insert(at + 1, rest);
+        let row: Row = self.rows.get(at * width..(at + 1) * width).unwrap_or_default().into();
+        self.rows.splice((at + 1) * width..(at + 1) * width, row);
     }
 
     /// First fit for one item: onto the nodes that are there, in their order, then onto new ones.
@@ -227,33 +254,23 @@ impl<'p> Attempt<'p> {
         let plan = self.plan;
         let Some(item) = plan.items.get(index) else { return };
         let mut left = self.left.get(index).copied().unwrap_or(0);
-        let states = std::mem::take(&mut self.states);
-        let mut after = Vec::with_capacity(states.len() + 2);
-        for mut state in states {
-            let allowed = item.allowed.get(state.bin).copied().unwrap_or(false);
-            let room = if left > 0 && allowed { room(&state.row, &item.demand) } else { 0 };
-            if room == 0 {
-                after.push(state);
-                continue;
+        let width = item.demand.len();
+        let mut at = 0;
+        while left > 0 && at < self.states.len() {
+            let row = self.rows.get(at * width..(at + 1) * width).unwrap_or_default();
+            if fits(row, &item.demand)
+                && let Some(&State { bin, nodes, .. }) = self.states.get(at)
+                && item.allowed.get(bin).copied().unwrap_or(false)
+            {
+                // Full nodes first, then one that takes the rest.
+                let room = room(row, &item.demand).min(left);
+                let full = (left / room).min(nodes);
+                self.split(at, full, width);
+                self.put(at, index, &item.demand, room);
+                left -= full * room;
             }
-            let full = (left / room).min(state.nodes);
-            let rest = if full < state.nodes { left - full * room } else { 0 };
-            left -= full * room + rest;
-            let untouched = state.nodes - full - u32::from(rest > 0);
-            for (nodes, count) in [(full, room), (u32::from(rest > 0), rest), (untouched, 0)] {
-                if nodes == state.nodes {
-                    self.put(&mut state, index, &item.demand, count);
-                    after.push(state);
-                    break;
-                }
-                if nodes > 0 {
-                    let mut part = State { nodes, ..state.clone() };
-                    self.put(&mut part, index, &item.demand, count);
-                    after.push(part);
-                }
-            }
+            at += 1;
         }
-        self.states = after;
         let rooms: Vec<u32> = (0..plan.bins.len()).map(|bin| plan.room(bin, index)).collect();
         let mut full = vec![0; rooms.len()];
         let mut last = None;
@@ -279,12 +296,13 @@ impl<'p> Attempt<'p> {
     fn push_fresh(&mut self, bin: usize, nodes: u32, pods: &[(usize, u32)]) {
         let plan = self.plan;
         let Some(template) = plan.bins.get(bin).filter(|_| nodes > 0) else { return };
-        let mut state = State { bin, nodes, row: template.row.clone(), pods: None };
+        let at = self.states.len();
+        self.states.push(State { bin, nodes, pods: None });
+        self.rows.extend_from_slice(&template.row);
         for &(item, count) in pods {
             let demand = plan.items.get(item).map_or(&[][..], |item| &item.demand);
-            self.put(&mut state, item, demand, count);
+            self.put(at, item, demand, count);
         }
-        self.states.push(state);
     }
 
     /// The template of the smallest group that may still grow and is usable.

@@ -3,21 +3,23 @@
 use super::greedy::Reuse;
 use super::{Effort, Packed};
 
-/// A search through orders of the pods: the peer's, the reverse, the peer's with one entry last or first; then random
-/// changes to the best one. Where existing nodes may be reused, each order is tried with every way of doing that.
+/// A search through orders of the pods: those that are given (the peer's first), then the peer's with one entry last or
+/// first, then random changes to the best one. Where existing nodes may be reused, each order is tried with every way of
+/// doing that.
 pub(super) struct Search {
+    orders: Vec<Vec<usize>>,
     best: Option<Packed>,
     /// An order that came to something as good as the best.
     order: Vec<usize>,
     ways: &'static [Reuse],
     tried: usize,
-    /// Work that may still be done, in steps of packings.
+    /// Work that may still be done. One unit is about a tenth of a microsecond.
     budget: usize,
     dice: u64,
 }
 
-/// Steps that a thorough search may take. One costs a tenth of a microsecond or so.
-const THOROUGH_STEPS: usize = 100_000;
+const QUICK: usize = 2_000;
+const THOROUGH: usize = 200_000;
 
 /// Tries beyond this find hardly anything.
 const MOST_TRIES: usize = 400;
@@ -26,10 +28,10 @@ const MOST_TRIES: usize = 400;
 const ALONE: usize = 16;
 
 impl Search {
-    pub(super) fn new(effort: Effort, reuse: bool) -> Self {
+    pub(super) fn new(effort: Effort, orders: Vec<Vec<usize>>, reuse: bool) -> Self {
         let ways = if reuse { &[Reuse::First, Reuse::Last, Reuse::Not][..] } else { &[Reuse::Not] };
-        let budget = if effort == Effort::Quick { 1 } else { THOROUGH_STEPS };
-        Self { best: None, order: Vec::new(), ways, tried: 0, budget, dice: 0x9E37_79B9_7F4A_7C15 }
+        let budget = if effort == Effort::Quick { QUICK } else { THOROUGH };
+        Self { orders, best: None, order: Vec::new(), ways, tried: 0, budget, dice: 0x9E37_79B9_7F4A_7C15 }
     }
 
     /// The best packing of all that were learned.
@@ -45,8 +47,14 @@ impl Search {
         usize::try_from(self.dice % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or(0)
     }
 
-    /// What to try next: an order, and when to try existing nodes.
-    pub(super) fn next(&mut self, peer: &[usize]) -> Option<(Vec<usize>, Reuse)> {
+    /// Whether there is budget for so much work.
+    pub(super) fn affords(&self, work: usize) -> bool {
+        work <= self.budget
+    }
+
+    /// What to try next: an order, and when to try existing nodes. The very first try is always made.
+    pub(super) fn next(&mut self) -> Option<(Vec<usize>, Reuse)> {
+        let peer = self.orders.first()?;
         let turn = self.tried / self.ways.len();
         let spent = self.budget == 0 || self.tried >= MOST_TRIES;
         if (spent && self.tried > 0) || (turn > 0 && peer.len() < 2) {
@@ -55,22 +63,22 @@ impl Search {
         let way = self.ways.get(self.tried % self.ways.len()).copied().unwrap_or(Reuse::Not);
         self.tried += 1;
         let alone = peer.len().min(ALONE);
-        let order = match turn {
-            0 => peer.to_vec(),
-            1 => peer.iter().rev().copied().collect(),
-            turn if turn < 2 + alone => moved(peer, turn - 2, peer.len()),
-            turn if turn < 2 + 2 * alone => moved(peer, turn - 2 - alone, 0),
-            _ => {
-                let (from, to) = (self.below(peer.len()), self.below(peer.len()));
+        let order = match (self.orders.get(turn), turn.saturating_sub(self.orders.len())) {
+            (Some(order), _) => order.clone(),
+            (None, turn) if turn < alone => moved(peer, turn, peer.len()),
+            (None, turn) if turn < 2 * alone => moved(peer, turn - alone, 0),
+            (None, _) => {
+                let entries = peer.len();
+                let (from, to) = (self.below(entries), self.below(entries));
                 moved(&self.order, from, to)
             }
         };
         Some((order, way))
     }
 
-    /// What a try came to.
-    pub(super) fn learn(&mut self, order: Vec<usize>, packed: Packed) {
-        self.budget = self.budget.saturating_sub(packed.work() + order.len());
+    /// What a try came to, and how much work it was.
+    pub(super) fn learn(&mut self, order: Vec<usize>, packed: Packed, work: usize) {
+        self.budget = self.budget.saturating_sub(work);
         // Of equal packings the first is kept, but the search goes on from the last, so as not to stand still.
         match &mut self.best {
             Some(best) if best.better_than(&packed) => {}

@@ -344,11 +344,10 @@ fn two_thousand_shapes_need_no_more_nodes_than_the_peer_takes() {
     let mut snapshot = crate::Snapshot::new(&cluster);
     let bins = [Bin { shape: snapshot.shape(&Template { node, pods: Vec::new() }), most: 5000, size: 0 }];
     let pods: Vec<Count> = specs.iter().map(|&spec| (snapshot.class(spec), 25)).collect();
-    for effort in [Effort::Quick, Effort::Thorough] {
-        let packed = estimate(&mut snapshot, &bins, &pods, Limits { effort, ..Limits::default() });
-        assert_eq!(packed.pod_count(), 50_000);
-        assert!((1498..=1501).contains(&packed.node_count()), "{effort:?}: {}", packed.node_count());
-    }
+    let packed = estimate(&mut snapshot, &bins, &pods, Limits::default());
+    assert_eq!(packed.pod_count(), 50_000);
+    // 1,498 is the least that the resources allow, 1,501 what the peer takes.
+    assert!((1498..=1501).contains(&packed.node_count()), "{}", packed.node_count());
 }
 
 /// Packs random pods onto random templates, and takes every step in the oracle's world.
