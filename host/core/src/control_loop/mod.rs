@@ -22,7 +22,7 @@
 //! The driver calls [`Loop::next`], does what it says, and answers with [`Loop::ranked`] or [`Loop::acted`].
 
 use plimsoll_model::{SpecId, Time};
-use plimsoll_scheduling::{ClassId, NodeId, ShapeId, Snapshot};
+use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
 use rustc_hash::FxHashMap;
 
 use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
@@ -131,6 +131,8 @@ pub(crate) struct Pending {
     pub(crate) placed: Vec<(NodeId, u32)>,
     /// Whether they run now, on a node that is being drained.
     pub(crate) evicted: bool,
+    /// Whether they ask for a resource that some groups do not have, such as GPUs.
+    pub(crate) scarce: bool,
 }
 
 impl Pending {
@@ -169,6 +171,21 @@ enum Waiting {
     Acting(Action),
 }
 
+/// Which pods options are looked for.
+///
+/// Nodes with resources that not every group has, such as GPUs, are made for pods that ask for these. The others use
+/// what those nodes have left, and get nodes of their own only for the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// Pods that ask for a resource that some groups do not have.
+    Scarce,
+    /// All pods.
+    Everybody,
+}
+
+/// How often options are looked for again, because trimming made room in a group that was full.
+const MOST_PASSES: u32 = 4;
+
 /// What comes next when nothing is being waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -205,6 +222,8 @@ pub struct Loop<'a> {
     pub(crate) plan: Plan,
     /// Actions that are to be carried out in the present phase.
     pub(crate) queue: std::collections::VecDeque<Action>,
+    pub(crate) turn: Turn,
+    passes: u32,
     phase: Phase,
     waiting: Waiting,
 }
@@ -229,6 +248,8 @@ impl<'a> Loop<'a> {
             outcomes: FxHashMap::default(),
             plan: Plan::default(),
             queue: std::collections::VecDeque::new(),
+            turn: Turn::Scarce,
+            passes: 0,
             phase: Phase::Begin,
             waiting: Waiting::Nothing,
         }
@@ -369,16 +390,53 @@ impl<'a> Loop<'a> {
 
     /// Looks for a way to help pending pods: asks the expanders, or goes on to the increases if there is none.
     fn look_for_options(&mut self) {
+        // With one round there is no second turn for the others.
+        if self.settings.scale_up_rounds == Some(1) {
+            self.turn = Turn::Everybody;
+        }
         let rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
-        let growths = if rounds { self.options() } else { vec![] };
-        if growths.is_empty() {
-            self.trim();
-            self.ask_for_increases();
-            self.phase = Phase::Increases;
+        let mut growths = if rounds { self.options() } else { vec![] };
+        if rounds && growths.is_empty() && self.turn == Turn::Scarce {
+            self.on_to_everybody();
+            growths = self.options();
+        }
+        if !growths.is_empty() {
+            let request = self.question(&growths);
+            self.waiting = Waiting::Ranking(Choice::new(request, &self.settings.expander), growths);
             return;
         }
-        let request = self.question(&growths);
-        self.waiting = Waiting::Ranking(Choice::new(request, &self.settings.expander), growths);
+        let dropped = self.trim();
+        let unhelped = self.pending.iter().any(|pending| pending.left() > 0);
+        if rounds && dropped > 0 && unhelped && self.passes < MOST_PASSES {
+            self.passes += 1;
+            self.turn = Turn::Scarce;
+            self.reopen_full_groups();
+            return;
+        }
+        self.ask_for_increases();
+        self.phase = Phase::Increases;
+    }
+
+    /// Pods that need nothing scarce use what is left on the nodes that were made for the others.
+    fn on_to_everybody(&mut self) {
+        self.turn = Turn::Everybody;
+        let new: Vec<NodeId> = self.groups.iter().flat_map(|group| group.new.iter().copied()).collect();
+        for pending in self.pending.iter_mut().filter(|pending| !pending.scarce) {
+            let left = pending.left();
+            if left > 0 && !new.is_empty() {
+                let runs = self.snapshot.pack(pending.class, left, Candidates::Of(&new));
+                pending.placed.extend(runs.into_iter().map(|run| (run.node, run.count)));
+            }
+        }
+    }
+
+    /// Groups that were closed for want of room may have some again.
+    fn reopen_full_groups(&mut self) {
+        for state in &mut self.groups {
+            if matches!(state.closed, Some(GroupReason::AtMaxSize(_) | GroupReason::Limit(_))) {
+                state.closed = None;
+            }
+        }
     }
 
     fn decide(&mut self, decided: Next, growths: Vec<Growth>) {
@@ -389,6 +447,8 @@ impl<'a> Loop<'a> {
                     self.plan.rounds += 1;
                 }
             }
+            // Together with the other pods they may still be wanted.
+            Next::Nothing | Next::Ask(..) if self.turn == Turn::Scarce => self.on_to_everybody(),
             // No expander wants any of these; asking again would change nothing.
             Next::Nothing | Next::Ask(..) => {
                 for growth in growths {

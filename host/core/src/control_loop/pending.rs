@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_model::pod::Scheduling;
 use plimsoll_model::symbol::known;
-use plimsoll_model::{Pod, Time};
+use plimsoll_model::{Pod, SpecId, Template, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
@@ -197,7 +197,8 @@ impl Loop<'_> {
         for (index, evicted) in pods {
             let Some(pod) = cluster.pods.get(index) else { continue };
             let class = self.snapshot.class(pod.spec);
-            let new = || Pending { class, spec: pod.spec, pods: vec![], placed: vec![], evicted };
+            let scarce = self.asks_for_scarce(pod.spec);
+            let new = || Pending { class, spec: pod.spec, pods: vec![], placed: vec![], evicted, scarce };
             classes.entry((class, evicted)).or_insert_with(new).pods.push(index);
         }
         let name = |&index: &PodIndex| {
@@ -230,6 +231,16 @@ impl Loop<'_> {
                 .then_with(|| a.pods.first().and_then(name).cmp(&b.pods.first().and_then(name)))
         });
         classes
+    }
+
+    /// Whether pods ask for a resource that not every group has.
+    fn asks_for_scarce(&self, spec: SpecId) -> bool {
+        let scalars = &self.observation.cluster.specs[spec].requests.scalars;
+        let mut templates = self.observation.groups.iter().filter_map(|group| group.template.as_ref().ok());
+        let lacks = |template: &Template| {
+            scalars.iter().any(|&(name, asked)| asked > 0 && template.node.allocatable.scalar(name) == 0)
+        };
+        !scalars.is_empty() && templates.any(lacks)
     }
 
     fn ignore(&self, pod: &Pod) -> Option<IgnoreReason> {

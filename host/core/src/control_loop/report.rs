@@ -1,6 +1,7 @@
 //! The end of a loop: what became of every pod, and why not better.
 
 use plimsoll_scheduling::NodeId;
+use rustc_hash::FxHashMap;
 
 use super::Loop;
 use crate::plan::{GroupReason, NotHelped, Place, PodIndex, PodOutcome, ScaleUp};
@@ -23,12 +24,12 @@ impl Loop<'_> {
 
     fn tell_pods(&mut self) {
         let existing = self.observation.cluster.nodes.len();
+        let coming = self.places();
         let pending = std::mem::take(&mut self.pending);
         for class in pending.iter().filter(|class| !class.evicted) {
             let mut pods = class.pods.iter().copied();
             for &(node, count) in &class.placed {
-                let place = self.place(node);
-                let new = self.groups.iter().any(|group| group.new.contains(&node));
+                let (place, new) = coming.get(&node).cloned().unwrap_or((Place::Node(node.index()), false));
                 for pod in pods.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX)) {
                     let outcome = if node.index() < existing {
                         PodOutcome::FitsExisting(place.clone())
@@ -45,6 +46,18 @@ impl Loop<'_> {
             }
         }
         self.pending = pending;
+    }
+
+    /// Where each node to come is, for people, and whether this loop adds it.
+    fn places(&self) -> FxHashMap<NodeId, (Place, bool)> {
+        let mut places = FxHashMap::default();
+        for (state, view) in self.groups.iter().zip(&self.observation.groups) {
+            let upcoming = state.upcoming.iter().map(|&node| (node, false));
+            for (number, (node, new)) in (0..).zip(upcoming.chain(state.new.iter().map(|&node| (node, true)))) {
+                places.insert(node, (Place::New(view.cloud.id.clone(), number), new));
+            }
+        }
+        places
     }
 
     fn tell_growth(&mut self) {

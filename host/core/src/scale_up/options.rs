@@ -6,7 +6,7 @@ use plimsoll_scheduling::{ClassId, NodeId};
 use std::time::Duration;
 
 use super::question;
-use crate::control_loop::Loop;
+use crate::control_loop::{Loop, Turn};
 use crate::observation::GroupIndex;
 use crate::plan::{Because, GroupReason};
 use crate::ranking::{GrowthOption, PodClass, RankRequest};
@@ -38,7 +38,7 @@ impl Loop<'_> {
         let (mut entries, mut wanted) = (Vec::new(), Vec::new());
         for (index, pending) in self.pending.iter().enumerate() {
             let left = pending.left();
-            if left > 0 {
+            if left > 0 && (pending.scarce || self.turn == Turn::Everybody) {
                 entries.push(index);
                 wanted.push((pending.class, left));
             }

@@ -10,14 +10,15 @@ use rustc_hash::FxHashMap;
 use crate::control_loop::Loop;
 
 impl Loop<'_> {
-    /// Drops new nodes, not yet asked for, whose pods fit elsewhere.
-    pub(crate) fn trim(&mut self) {
+    /// Drops new nodes, not yet asked for, whose pods fit elsewhere. Returns how many.
+    pub(crate) fn trim(&mut self) -> usize {
         // With one group there is nothing to gain: its own packing left no such node.
         let mut groups = self.decisions.iter().map(|&(group, _)| group);
         let first = groups.next();
         if groups.all(|group| Some(group) == first) {
-            return;
+            return 0;
         }
+        let mut dropped = 0;
         let mut pods_on = self.pending_by_node();
         let mut candidates: Vec<(u32, NodeId)> = Vec::new();
         for state in &self.groups {
@@ -50,12 +51,14 @@ impl Loop<'_> {
                 continue;
             }
             self.snapshot.commit();
+            dropped += 1;
             self.forget(node);
             for (class, node, count) in moves {
                 self.assign(class, node, count);
                 pods_on.entry(node).or_default().push((class, count));
             }
         }
+        dropped
     }
 
     /// Pending pods by the node that they are placed on.
