@@ -132,18 +132,19 @@ impl<'c> Budgets<'c> {
 /// Which controllers exist, by kind, namespace and name, with their replicas.
 #[derive(Clone, Debug, Default)]
 pub struct Controllers {
-    replicas: FxHashMap<(OwnerKind, Symbol, Symbol), i64>,
+    replicas: FxHashMap<(OwnerKind, Symbol, Symbol), Option<i64>>,
 }
 
 impl Controllers {
     /// All controllers of the cluster, DaemonSets too.
     pub fn new(cluster: &Cluster) -> Self {
         let others = cluster.controllers.iter().map(|c| ((c.kind, c.namespace, c.name), c.replicas));
-        let daemon_sets = cluster.daemon_sets.iter().map(|d| ((OwnerKind::DaemonSet, d.namespace, d.name), i64::MAX));
+        let daemon_sets = cluster.daemon_sets.iter().map(|d| ((OwnerKind::DaemonSet, d.namespace, d.name), None));
         Self { replicas: others.chain(daemon_sets).collect() }
     }
 
-    fn find(&self, owner: &Owner, namespace: Symbol) -> Option<i64> {
+    /// Whether there is such a controller, with its replicas if it names any.
+    fn find(&self, owner: &Owner, namespace: Symbol) -> Option<Option<i64>> {
         self.replicas.get(&(owner.kind, namespace, owner.name)).copied()
     }
 }
@@ -222,12 +223,14 @@ impl DrainRules<'_> {
     fn replica_count(&self, pod: &Pod) -> Option<Blocker> {
         let controllers = self.controllers.filter(|_| self.settings.skip_nodes_with_custom_controller_pods)?;
         let owner = pod.owner?;
-        let namespace = self.cluster.specs[pod.spec].namespace;
+        let found = controllers.find(&owner, self.cluster.specs[pod.spec].namespace);
         let replicas = match owner.kind {
-            OwnerKind::ReplicationController | OwnerKind::ReplicaSet => controllers.find(&owner, namespace),
-            OwnerKind::DaemonSet | OwnerKind::Job | OwnerKind::StatefulSet => {
-                controllers.find(&owner, namespace).map(|_| i64::MAX)
-            }
+            OwnerKind::ReplicationController => found.map(|replicas| replicas.unwrap_or(i64::MAX)),
+            OwnerKind::DaemonSet => found.map(|_| i64::MAX),
+            // A pod that only says that it is a DaemonSet's.
+            _ if pod.is_daemon_set_pod() => return None,
+            OwnerKind::ReplicaSet => found.map(|replicas| replicas.unwrap_or(i64::MAX)),
+            OwnerKind::Job | OwnerKind::StatefulSet => found.map(|_| i64::MAX),
             OwnerKind::Node | OwnerKind::Other(_) => return None,
         };
         match replicas {
@@ -237,11 +240,14 @@ impl DrainRules<'_> {
         }
     }
 
+    /// Whether a controller of this kind replaces a pod. StatefulSets of other API groups count, as in the peer, which
+    /// looks at the name of the kind alone here.
     fn makes_again(&self, kind: OwnerKind) -> bool {
-        let known = matches!(
-            kind,
-            OwnerKind::ReplicationController | OwnerKind::Job | OwnerKind::ReplicaSet | OwnerKind::StatefulSet
-        );
+        let known = match kind {
+            OwnerKind::ReplicationController | OwnerKind::Job | OwnerKind::ReplicaSet | OwnerKind::StatefulSet => true,
+            OwnerKind::Other(name) => self.cluster.text(name) == "StatefulSet",
+            OwnerKind::DaemonSet | OwnerKind::Node => false,
+        };
         known || !self.settings.skip_nodes_with_custom_controller_pods
     }
 }

@@ -26,6 +26,7 @@ pub mod readiness;
 mod scale_down;
 mod scale_up;
 pub mod settings;
+pub mod similar;
 pub mod templates;
 pub mod utilization;
 mod words;

@@ -14,8 +14,8 @@ pub struct Controller {
     pub namespace: Symbol,
     /// Name.
     pub name: Symbol,
-    /// `spec.replicas`; 1 if absent, as the API server defaults it. Jobs: their parallelism.
-    pub replicas: i64,
+    /// `spec.replicas`, which the API server always fills in; none for kinds without it.
+    pub replicas: Option<i64>,
 }
 
 /// A DaemonSet, as far as fresh nodes need it.

@@ -453,7 +453,7 @@ impl World {
             controller.kind == owner.kind && controller.namespace == namespace && controller.name == owner.name
         };
         if !self.cluster.controllers.iter().any(known) {
-            let controller = Controller { kind: owner.kind, namespace, name: owner.name, replicas: 1 };
+            let controller = Controller { kind: owner.kind, namespace, name: owner.name, replicas: Some(1) };
             self.cluster.controllers.push(controller);
         }
     }

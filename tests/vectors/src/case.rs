@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use plimsoll_model::convert::Kind;
-use plimsoll_model::{Cluster, Pod};
+use plimsoll_model::{Cluster, Node, Pod, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -30,6 +30,15 @@ pub struct Case {
     /// The pod to place, of a `predicates` case.
     #[serde(default)]
     pub pod: Value,
+    /// The node in question, of a `drain` or `utilization` case.
+    #[serde(default)]
+    pub node: String,
+    /// The time of the decision.
+    #[serde(default)]
+    pub now: String,
+    /// The two templates of a `similar` case.
+    #[serde(default)]
+    pub pair: Vec<TemplateValues>,
     /// The answer.
     #[serde(default)]
     pub expect: Value,
@@ -39,6 +48,16 @@ pub struct Case {
     /// A remark.
     #[serde(default)]
     pub note: String,
+}
+
+/// A fresh node with its pods.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TemplateValues {
+    /// The node.
+    pub node: Value,
+    /// Its DaemonSet and static pods.
+    #[serde(default)]
+    pub pods: Vec<Value>,
 }
 
 /// Reads all cases of a file, `KIND.jsonl` or `KIND.jsonl.xz`.
@@ -71,6 +90,12 @@ const LISTS: &[(&str, Kind)] = &[
     ("csiDrivers", Kind::CSIDriver),
     ("csiStorageCapacities", Kind::CSIStorageCapacity),
     ("volumeAttachments", Kind::VolumeAttachment),
+    ("podDisruptionBudgets", Kind::PodDisruptionBudget),
+    ("daemonSets", Kind::DaemonSet),
+    ("replicaSets", Kind::ReplicaSet),
+    ("statefulSets", Kind::StatefulSet),
+    ("jobs", Kind::Job),
+    ("replicationControllers", Kind::ReplicationController),
 ];
 
 impl Case {
@@ -87,6 +112,41 @@ impl Case {
             }
         }
         Ok(cluster)
+    }
+
+    /// The time of the decision.
+    ///
+    /// # Errors
+    ///
+    /// If it is no RFC 3339 time.
+    pub fn at(&self) -> anyhow::Result<Time> {
+        Time::parse(&self.now).with_context(|| format!("now: {:?} is no RFC 3339 time", self.now))
+    }
+
+    /// The node in question.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such node.
+    pub fn node<'c>(&self, cluster: &'c Cluster) -> anyhow::Result<&'c Node> {
+        let found = cluster.nodes.iter().find(|node| cluster.text(node.name) == self.node);
+        found.with_context(|| format!("node {:?} is not in the cluster", self.node))
+    }
+
+    /// A flag that is on or off.
+    pub fn flag(&self, option: &str, default: bool) -> bool {
+        self.options.get(option).and_then(Value::as_bool).unwrap_or(default)
+    }
+
+    /// A flag that is a ratio.
+    pub fn ratio(&self, option: &str, default: f64) -> f64 {
+        self.options.get(option).and_then(Value::as_f64).unwrap_or(default)
+    }
+
+    /// A flag that can be given several times.
+    pub fn texts(&self, option: &str) -> Vec<String> {
+        let given = self.options.get(option).and_then(Value::as_array).into_iter().flatten();
+        given.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// A flag that is a number.

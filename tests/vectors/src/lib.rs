@@ -4,8 +4,11 @@
 //! specification, and `EXCEPTIONS.md` lists where it is wrong.
 
 mod case;
+mod drain;
 mod estimate;
 mod predicates;
+mod similar;
+mod utilization;
 
 pub use case::{Case, read_cases};
 
@@ -50,7 +53,13 @@ pub fn run_case(case: &Case) -> anyhow::Result<Outcome> {
     let run = match case.kind.as_str() {
         "predicates" => predicates::run,
         "estimate" => estimate::run,
-        kind => anyhow::bail!("case {} is of kind {kind:?}; known kinds are predicates and estimate", case.id),
+        "drain" => drain::run,
+        "utilization" => utilization::run,
+        "similar" => similar::run,
+        kind => anyhow::bail!(
+            "case {} is of kind {kind:?}; known kinds are predicates, estimate, drain, utilization and similar",
+            case.id
+        ),
     };
     let outcome = run(case).map_err(|error| error.context(format!("case {}", case.id)))?;
     Ok(match outcome {

@@ -107,7 +107,7 @@ impl Converter<'_> {
             kind,
             namespace: metadata::namespace(metadata, self.symbols),
             name: self.symbols.intern(metadata::name(metadata)?),
-            replicas: i64::from(replicas.unwrap_or(1)),
+            replicas: replicas.map(i64::from),
         })
     }
 
