@@ -4,7 +4,7 @@ SHELL := bash
 CARGO ?= cargo
 DEMO_ARGS ?=
 
-.PHONY: demo test lint components vectors docs setup
+.PHONY: demo test lint components vectors openb docs setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -29,3 +29,11 @@ vectors: setup
 
 docs:
 	$(CARGO) run --quiet -p plimsoll -- flags > docs/flags.md
+
+# The openb trace: DATA is the folder with nodes.csv and pods.csv.
+openb: setup
+	@test -n "$(DATA)" || { echo "make openb DATA=FOLDER: the folder that holds nodes.csv and pods.csv" >&2; exit 2; }
+	$(CARGO) build --release --quiet -p plimsoll -p plimsoll-tests-openb -p plimsoll-tests-plans
+	target/release/openb $(DATA)/nodes.csv $(DATA)/pods.csv target/openb.json --lower-bound
+	target/release/plimsoll simulate target/openb.json --expander=least-waste --output json > target/openb-plan.json
+	target/release/check-plan target/openb-plan.json target/openb.json

@@ -43,7 +43,8 @@ fn embed() -> Result<(), Box<dyn Error>> {
     let guests: Vec<Guest> = embedded::EXPANDERS
         .iter()
         .map(|name| Guest::expander(name))
-        .chain([Guest::provider(embedded::PROVIDER)])
+        .chain(embedded::PROVIDERS.iter().map(|name| Guest::provider(name)))
+        .chain([Guest::provider(embedded::SIMULATED)])
         .collect();
 
     println!("cargo::rerun-if-env-changed={PREBUILT_VARIABLE}");

@@ -3,5 +3,8 @@
 /// The expanders.
 pub(crate) const EXPANDERS: &[&str] = &["least-nodes", "least-waste", "most-pods", "price", "priority", "random"];
 
-/// The provider, for the demo.
-pub(crate) const PROVIDER: &str = "simulated";
+/// The providers of clouds.
+pub(crate) const PROVIDERS: &[&str] = &[];
+
+/// The provider of the simulated cloud.
+pub(crate) const SIMULATED: &str = "simulated";

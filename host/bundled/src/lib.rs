@@ -4,8 +4,8 @@
 //!  providers/*, expanders/*  ──(nested cargo, wasm32-unknown-unknown)──►  core modules  ──(componentize)──►  components
 //! ```
 //!
-//! [`EXPANDERS`] and [`SIMULATED_PROVIDER`] are embedded when this crate is built. All the others are made by the binary
-//! `components` of this crate (`make components`).
+//! [`EXPANDERS`], [`PROVIDERS`] and [`SIMULATED_PROVIDER`] are embedded when this crate is built. The binary `components`
+//! of this crate (`make components`) makes files of all of them.
 
 mod componentize;
 #[cfg(test)]
@@ -35,6 +35,9 @@ pub const EXPANDERS: &[(&str, &[u8])] = &[
     ("random", embedded!("expander-random")),
 ];
 
+/// The providers of clouds by name, each a component of the world `cloud-provider`.
+pub const PROVIDERS: &[(&str, &[u8])] = &[];
+
 /// The provider of the simulated cloud, a component of the world `cloud-provider` with prices.
 pub const SIMULATED_PROVIDER: &[u8] = embedded!("provider-simulated");
 
@@ -46,6 +49,8 @@ mod tests {
     fn what_the_build_script_builds_is_what_is_embedded() {
         let names: Vec<_> = EXPANDERS.iter().map(|&(name, _)| name).collect();
         assert_eq!(names, embedded::EXPANDERS);
-        assert_eq!(embedded::PROVIDER, "simulated");
+        let names: Vec<_> = PROVIDERS.iter().map(|&(name, _)| name).collect();
+        assert_eq!(names, embedded::PROVIDERS);
+        assert_eq!(embedded::SIMULATED, "simulated");
     }
 }

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::convert::{TaintParts, TemplateParts};
+use plimsoll_model::convert::{ConvertError, TaintParts, TemplateParts};
 use plimsoll_model::pod::OwnerKind;
 use plimsoll_model::symbol::known;
 use plimsoll_model::template::TemplatePod;
 use plimsoll_model::workload::DaemonSet;
-use plimsoll_model::{Cluster, Node, SpecId, Taint, TaintEffect, Template, Time};
+use plimsoll_model::{Cluster, Node, Taint, Template, Time};
+use plimsoll_scheduling::{Gates, runs_daemon_pod};
 
 use crate::cloud::{self, CloudError, GroupId};
 use crate::observation::NodeIndex;
@@ -117,12 +118,12 @@ fn from_node(index: NodeIndex, group: &GroupId, cluster: &mut Cluster, settings:
     Some(Template { node, pods })
 }
 
-fn from_provider(
-    provided: &cloud::NodeTemplate,
-    group: &GroupId,
-    cluster: &mut Cluster,
-    settings: &Settings,
-) -> Result<Template, TemplateProblem> {
+/// A node as the provider describes it, with the labels that every node has.
+///
+/// # Errors
+///
+/// If an amount or a taint's effect cannot be read.
+pub fn fresh_node(provided: &cloud::NodeTemplate, name: &str, cluster: &mut Cluster) -> Result<Node, ConvertError> {
     let mut labels = provided.labels.clone();
     for (key, value) in [
         ("kubernetes.io/arch", provided.arch.as_str()),
@@ -139,15 +140,19 @@ fn from_provider(
     let taints: Vec<(String, String, &str)> = provided.taints.iter().map(taint).collect();
     let taints: Vec<TaintParts<'_>> =
         taints.iter().map(|(key, value, effect)| TaintParts { key, value, effect }).collect();
-    let parts = TemplateParts {
-        name: group.as_str(),
-        labels: &labels,
-        taints: &taints,
-        capacity: &provided.capacity,
-        allocatable: &provided.allocatable,
-    };
+    let (capacity, allocatable) = (&provided.capacity, &provided.allocatable);
+    let parts = TemplateParts { name, labels: &labels, taints: &taints, capacity, allocatable };
+    cluster.converter().template_node(&parts)
+}
+
+fn from_provider(
+    provided: &cloud::NodeTemplate,
+    group: &GroupId,
+    cluster: &mut Cluster,
+    settings: &Settings,
+) -> Result<Template, TemplateProblem> {
     let node =
-        cluster.converter().template_node(&parts).map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
+        fresh_node(provided, group.as_str(), cluster).map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
     let node = sanitized(&node, group, cluster, settings);
     let pods = daemon_set_pods(&node, &[], cluster, |_| true);
     Ok(Template { node, pods })
@@ -202,7 +207,9 @@ fn daemon_set_pods(
     cluster: &Cluster,
     wanted: impl Fn(&DaemonSet) -> bool,
 ) -> Vec<TemplatePod> {
-    let runs = |daemon_set: &&DaemonSet| wanted(daemon_set) && runs_on(daemon_set.spec, node, cluster);
+    let runs = |daemon_set: &&DaemonSet| {
+        wanted(daemon_set) && runs_daemon_pod(cluster, Gates::default(), daemon_set.spec, node)
+    };
     let pod = |daemon_set: &DaemonSet| TemplatePod {
         name: format!("{}/{}", cluster.text(daemon_set.namespace), cluster.text(daemon_set.name)).into(),
         spec: daemon_set.spec,
@@ -210,18 +217,4 @@ fn daemon_set_pods(
     };
     let known = |pod: &TemplatePod| present.iter().any(|other| other.spec == pod.spec);
     cluster.daemon_sets.iter().filter(runs).map(pod).filter(|pod| !known(pod)).collect()
-}
-
-/// Whether a DaemonSet puts a pod on a node: name, node selector and affinity, taints. Resources are not looked at
-/// (the DaemonSet controller's rule).
-fn runs_on(spec: SpecId, node: &Node, cluster: &Cluster) -> bool {
-    let (spec, symbols) = (&cluster.specs[spec], &cluster.symbols);
-    let affinity = spec.node_affinity.as_ref();
-    spec.node_name.is_none_or(|name| name == node.name)
-        && node.labels.contains(&spec.node_selector)
-        && affinity.is_none_or(|affinity| affinity.matches(&node.labels, Some(node.name), symbols))
-        && node.taints.iter().all(|taint| {
-            taint.effect == TaintEffect::PreferNoSchedule
-                || spec.tolerations.iter().any(|toleration| toleration.tolerates(taint))
-        })
 }

@@ -6,6 +6,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plimsoll_model::Time;
 
+mod acting;
 mod clouds;
 mod demo;
 mod drive;
@@ -14,6 +15,8 @@ mod expanders;
 mod flags;
 mod memory;
 mod plugin;
+mod providers;
+mod run;
 mod simulate;
 mod terminal;
 
@@ -25,6 +28,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(run::command())
         .subcommand(demo::command())
         .subcommand(simulate::command())
         .subcommand(plugin::command())
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, &command),
     };
     let result = match matches.subcommand() {
+        Some(("run", matches)) => run::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("simulate", matches)) => simulate::run(matches),
         Some(("plugin", matches)) => plugin::run(matches),

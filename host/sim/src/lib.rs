@@ -8,12 +8,17 @@
 //!    └── taint, untaint, evict ◄── what a driver writes to the API server
 //! ```
 //!
+//! In front of another cloud, real or a fake, [`joins::Joins`] takes the place of the cloud: nodes join and leave as that
+//! cloud's snapshots say, and a [`scenario::Scenario`] file says which pods there are.
+//!
 //! Nothing here decides anything about scaling: the demo, what-if questions and fault tests put the real loop and real
 //! components in front of it. The scheduler uses the naive oracle, not the engine that the loop plans with.
 
 pub mod api;
 pub mod cloud;
 pub mod events;
+pub mod joins;
+pub mod scenario;
 mod scheduler;
 pub mod story;
 pub mod workload;

@@ -22,8 +22,8 @@ use crate::workload::Workload;
 enum Due {
     /// A machine of a pool registers, or fails if there is no stock.
     Boots(usize, String),
-    /// A node turns ready.
-    Ready(usize, String),
+    /// A node turns ready: its group, its name.
+    Ready(String, String),
     /// A machine that is being deleted is gone.
     Gone(usize, String),
     /// A pod that is being deleted is gone, by UID.
@@ -130,7 +130,7 @@ impl World {
     fn happen(&mut self, due: Due) {
         match due {
             Due::Boots(pool, id) => self.register(pool, &id),
-            Due::Ready(pool, id) => self.turn_ready(pool, &id),
+            Due::Ready(group, node) => self.turn_ready(&group, &node),
             Due::Gone(pool, id) => self.remove_machine(pool, &id),
             Due::Ends(uid) => self.cluster.pods.retain(|pod| *pod.uid != *uid),
         }
@@ -168,11 +168,12 @@ impl World {
         let ids: Vec<String> =
             self.pools.get(pool).map(|p| p.machines.iter().map(|m| m.id.clone()).collect()).unwrap_or_default();
         self.due.retain(|Reverse((.., due))| !matches!(due, Due::Boots(of, _) if *of == pool));
+        let group = self.pools.get(pool).map(|pool| pool.id.clone()).unwrap_or_default();
         for id in ids {
             self.register(pool, &id);
-            self.turn_ready(pool, &id);
+            self.turn_ready(&group, &id);
         }
-        self.due.retain(|Reverse((.., due))| !matches!(due, Due::Ready(of, _) if *of == pool));
+        self.due.retain(|Reverse((.., due))| !matches!(due, Due::Ready(of, _) if *of == group));
         Ok(())
     }
 
@@ -201,29 +202,35 @@ impl World {
         }
         machine.state = MachineState::Up;
         // The template was checked when the pool was made.
-        let Ok(mut node) = self.node(id, &template) else { return };
+        if let Ok(node) = self.node(id, &template) {
+            self.join(node, &group, warm_up);
+        }
+    }
+
+    /// A node registers, and turns ready after a while. Its DaemonSet pods start.
+    pub fn join(&mut self, mut node: Node, group: &str, warm_up: Duration) {
         let not_ready = Taint { key: self.names.not_ready_taint, value: known::EMPTY, effect: TaintEffect::NoSchedule };
         node.taints = node.taints.iter().copied().chain([not_ready]).collect();
         node.conditions = [self.condition(ConditionStatus::False)].into();
         let name = node.name;
         self.cluster.nodes.push(node);
         self.start_daemon_set_pods(name);
-        self.tell(What::NodeRegistered { group, node: id.to_owned() });
-        self.later(warm_up, Due::Ready(pool, id.to_owned()));
+        let node = self.cluster.text(name).to_owned();
+        self.tell(What::NodeRegistered { group: group.to_owned(), node: node.clone() });
+        self.later(warm_up, Due::Ready(group.to_owned(), node));
     }
 
     fn condition(&self, status: ConditionStatus) -> Condition {
         Condition { kind: self.names.ready, status, reason: known::EMPTY, since: Some(self.now) }
     }
 
-    fn turn_ready(&mut self, pool: usize, id: &str) {
+    fn turn_ready(&mut self, group: &str, name: &str) {
         let condition = self.condition(ConditionStatus::True);
         let not_ready = self.names.not_ready_taint;
-        let Some(node) = self.node_mut(id) else { return };
+        let Some(node) = self.node_mut(name) else { return };
         node.conditions = [condition].into();
         node.taints = node.taints.iter().copied().filter(|taint| taint.key != not_ready).collect();
-        let group = self.pools.get(pool).map(|pool| pool.id.clone()).unwrap_or_default();
-        self.tell(What::NodeReady { group, node: id.to_owned() });
+        self.tell(What::NodeReady { group: group.to_owned(), node: name.to_owned() });
     }
 
     fn node(&mut self, name: &str, template: &wire::Template) -> Result<Node, ConvertError> {
@@ -278,13 +285,18 @@ impl World {
         let Some(of) = self.pools.get_mut(pool) else { return };
         let group = of.id.clone();
         of.machines.retain(|machine| machine.id != id);
-        let Some(name) = self.cluster.symbols.find(id) else { return };
+        self.leave(id, &group);
+    }
+
+    /// A node is gone with its machine.
+    pub fn leave(&mut self, node: &str, group: &str) {
+        let Some(name) = self.cluster.symbols.find(node) else { return };
         let before = self.cluster.nodes.len();
         self.cluster.nodes.retain(|node| node.name != name);
         // Whatever still ran there is lost; controllers make it again.
         self.cluster.pods.retain(|pod| pod.node != Some(name));
         if self.cluster.nodes.len() < before {
-            self.tell(What::NodeGone { group, node: id.to_owned() });
+            self.tell(What::NodeGone { group: group.to_owned(), node: node.to_owned() });
         }
     }
 

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 mod headless;
 mod ledger;
-mod narrate;
+pub(crate) mod narrate;
 mod stage;
 mod view;
 

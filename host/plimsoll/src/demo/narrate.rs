@@ -1,9 +1,10 @@
 //! What happened, in sentences.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_core::observation::Observation;
-use plimsoll_core::plan::{Place, Plan};
+use plimsoll_core::plan::{NodeOutcome, Place, Plan};
 use plimsoll_model::Time;
 use plimsoll_sim::{Happened, What};
 
@@ -118,4 +119,60 @@ pub(crate) fn unhelped(plan: &Plan, observation: &Observation<'_>) -> Vec<String
         format!("nothing helps {name} (one of {}): {}", class.pods.len(), reasons.join(" · "))
     };
     plan.not_helped.iter().map(line).collect()
+}
+
+/// What the loop thinks, and what of it was said already.
+#[derive(Default)]
+pub(crate) struct Voice {
+    /// What was said last of a node or a failing part, so that it is said once.
+    said: BTreeMap<String, String>,
+    /// What the last loop says of each node that is idle but stays.
+    pub(crate) verdicts: BTreeMap<String, String>,
+    /// What the last loop says of pods that are not helped.
+    pub(crate) unhelped: Vec<String>,
+}
+
+impl Voice {
+    /// Troubles that were not told before.
+    pub(crate) fn news(&mut self, at: Duration, troubles: Vec<String>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for text in troubles {
+            let known = self.said.insert(format!("trouble {text}"), String::new()).is_some();
+            if !known {
+                lines.push(Line { at, tone: Tone::Warning, text });
+            }
+        }
+        lines
+    }
+
+    /// What changed in what the loop thinks of idle nodes and of pods that it cannot help.
+    pub(crate) fn judgements(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut verdicts = BTreeMap::new();
+        for verdict in &plan.nodes {
+            let idle = matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded);
+            let Some(node) = observation.cluster.nodes.get(verdict.node).filter(|_| idle) else { continue };
+            let name = observation.cluster.text(node.name).to_owned();
+            let reasons: Vec<String> =
+                verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
+            let text = reasons.join(" · ");
+            // Waits tick; only what holds a node for good is news.
+            if verdict.outcome == NodeOutcome::Blocked {
+                let codes: Vec<&str> = verdict.reasons.iter().map(|reason| reason.code()).collect();
+                let key = format!("node {name}");
+                if self.said.insert(key, codes.join(" ")).as_deref() != Some(codes.join(" ").as_str()) {
+                    lines.push(Line { at, tone: Tone::Kept, text: format!("{name} is idle but stays: {text}") });
+                }
+            }
+            verdicts.insert(name, text);
+        }
+        self.verdicts = verdicts;
+        self.unhelped = unhelped(plan, observation);
+        for text in &self.unhelped {
+            if self.said.insert(format!("unhelped {text}"), String::new()).is_none() {
+                lines.push(Line { at, tone: Tone::Warning, text: text.clone() });
+            }
+        }
+        lines
+    }
 }

@@ -1,16 +1,13 @@
 //! The demo's stage: a simulated world, with the real loop and real components in front of it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ArgMatches;
 use plimsoll_core::observation::prepare;
-use plimsoll_core::plan::NodeOutcome;
-use plimsoll_core::ranking::{RankRequest, Ranking};
-use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
-use plimsoll_model::{Cluster, Time};
+use plimsoll_core::{Loop, Memory, Observation, Settings};
+use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::egress::{Grant, NetworkGrants};
 use plimsoll_plugins::egress::{InProcess, Transport};
@@ -22,9 +19,10 @@ use plimsoll_sim::story::{self, Story};
 use plimsoll_sim::{World, api};
 
 use super::ledger::Figures;
-use super::narrate::{self, Line, Tone};
+use super::narrate::{self, Line, Voice};
+use crate::acting::Acting;
 use crate::clouds::Clouds;
-use crate::drive::{self, Answers};
+use crate::drive;
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
 
@@ -49,17 +47,6 @@ pub(crate) struct Stage {
     events: Events,
     pub(crate) voice: Voice,
     pub(crate) figures: Figures,
-}
-
-/// What the loop thinks, and what of it was said already.
-#[derive(Default)]
-pub(crate) struct Voice {
-    /// What was said last of a node or a failing part, so that it is said once.
-    said: BTreeMap<String, String>,
-    /// What the last loop says of each node that is idle but stays.
-    pub(crate) verdicts: BTreeMap<String, String>,
-    /// What the last loop says of pods that are not helped.
-    pub(crate) unhelped: Vec<String>,
 }
 
 impl Stage {
@@ -167,8 +154,7 @@ impl Stage {
         };
         let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
         let turn = Loop::new(&observation, &self.settings, &mut self.memory);
-        let mut answers =
-            Acting { world: &self.world, clouds: &self.clouds, library: &self.library, cluster: &cluster };
+        let mut answers = Acting { api: &*self.world, clouds: &self.clouds, library: &self.library, cluster: &cluster };
         let plan = drive::run(turn, &mut answers).await;
         let happened = self.world().take_happened();
 
@@ -180,51 +166,6 @@ impl Stage {
         troubles.extend(plan.warnings.iter().map(ToString::to_string));
         lines.extend(self.voice.news(at, troubles));
         lines.extend(self.voice.judgements(at, &plan, &observation));
-        lines
-    }
-}
-
-impl Voice {
-    /// Troubles that were not told before.
-    fn news(&mut self, at: Duration, troubles: Vec<String>) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for text in troubles {
-            let known = self.said.insert(format!("trouble {text}"), String::new()).is_some();
-            if !known {
-                lines.push(Line { at, tone: Tone::Warning, text });
-            }
-        }
-        lines
-    }
-
-    /// What changed in what the loop thinks of idle nodes and of pods that it cannot help.
-    fn judgements(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut verdicts = BTreeMap::new();
-        for verdict in &plan.nodes {
-            let idle = matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded);
-            let Some(node) = observation.cluster.nodes.get(verdict.node).filter(|_| idle) else { continue };
-            let name = observation.cluster.text(node.name).to_owned();
-            let reasons: Vec<String> =
-                verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
-            let text = reasons.join(" · ");
-            // Waits tick; only what holds a node for good is news.
-            if verdict.outcome == NodeOutcome::Blocked {
-                let codes: Vec<&str> = verdict.reasons.iter().map(|reason| reason.code()).collect();
-                let key = format!("node {name}");
-                if self.said.insert(key, codes.join(" ")).as_deref() != Some(codes.join(" ").as_str()) {
-                    lines.push(Line { at, tone: Tone::Kept, text: format!("{name} is idle but stays: {text}") });
-                }
-            }
-            verdicts.insert(name, text);
-        }
-        self.verdicts = verdicts;
-        self.unhelped = narrate::unhelped(plan, observation);
-        for text in &self.unhelped {
-            if self.said.insert(format!("unhelped {text}"), String::new()).is_none() {
-                lines.push(Line { at, tone: Tone::Warning, text: text.clone() });
-            }
-        }
         lines
     }
 }
@@ -287,53 +228,4 @@ async fn others(
         }
     }
     Ok(providers)
-}
-
-/// Answers the core: expanders and clouds are components, the API server is the world.
-struct Acting<'a> {
-    world: &'a Mutex<World>,
-    clouds: &'a Clouds,
-    library: &'a Library,
-    cluster: &'a Cluster,
-}
-
-impl Acting<'_> {
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn node(&self, index: usize) -> String {
-        self.cluster.nodes.get(index).map(|node| self.cluster.text(node.name).to_owned()).unwrap_or_default()
-    }
-}
-
-impl Answers for Acting<'_> {
-    async fn rank(&mut self, expander: &str, request: &RankRequest) -> Ranking {
-        self.library.rank(expander, request).await
-    }
-
-    async fn act(&mut self, action: &Action) -> Outcome {
-        match action {
-            Action::Increase { intent, group, delta, expected_target, reason } => {
-                let key = intent.idempotency_key();
-                let call = self.clouds.increase(group, *delta, *expected_target, key, reason.clone());
-                Outcome::Size(call.await)
-            }
-            Action::Delete { intent, group, instances, expected_target, min_size, reason } => {
-                let key = intent.idempotency_key();
-                let instances = instances.clone();
-                let call = self.clouds.delete(group, instances, *expected_target, *min_size, key, reason.clone());
-                Outcome::Delete(call.await)
-            }
-            Action::Taint { node, cordon } => Outcome::Api(self.world().taint(&self.node(*node), *cordon)),
-            Action::Untaint { node } => Outcome::Api(self.world().untaint(&self.node(*node))),
-            Action::Evict { pods, .. } => {
-                // A refused eviction is no failure: it is tried again in the next loop.
-                for uid in pods.iter().filter_map(|&pod| self.cluster.pods.get(pod)).map(|pod| &pod.uid) {
-                    let _ = self.world().evict(uid);
-                }
-                Outcome::Api(Ok(()))
-            }
-        }
-    }
 }

@@ -66,6 +66,8 @@ type Setter = fn(&mut Settings, &Value<'_>) -> Result<(), String>;
 pub(crate) enum Effect {
     /// It changes the settings.
     Sets(Setter),
+    /// It says how `plimsoll run` reaches the cluster and the cloud; other commands have no use for it.
+    Run,
     /// Nothing yet, and why.
     Later(&'static str),
     /// Nothing ever, and why.
@@ -191,7 +193,7 @@ fn argument(flag: &'static Flag) -> Arg {
         .long(flag.name)
         .help(help(flag))
         .help_heading(flag.section.title())
-        .hide(!matches!(flag.effect, Effect::Sets(_)))
+        .hide(!matches!(flag.effect, Effect::Sets(_) | Effect::Run))
         .value_parser(ValueParser::string())
         .value_name(match flag.kind {
             Kind::Text | Kind::List | Kind::Slice => "TEXT",
@@ -220,6 +222,22 @@ fn help(flag: &Flag) -> String {
     if flag.default.is_empty() { flag.help.to_owned() } else { format!("{} [default: {}]", flag.help, flag.default) }
 }
 
+/// An option that only `plimsoll run` has, and always with a value.
+pub(crate) const RUNS: &str = "cluster";
+
+/// The values of a flag, as they were given.
+pub(crate) fn texts<'m>(matches: &'m ArgMatches, flag: &str) -> impl Iterator<Item = &'m String> {
+    matches.get_many::<String>(flag).into_iter().flatten()
+}
+
+/// A flag that is a duration; its default if it was not given.
+pub(crate) fn duration(matches: &ArgMatches, name: &'static str) -> Result<Duration, FlagError> {
+    let flag = table::FLAGS.iter().find(|flag| flag.name == name);
+    let default = flag.map_or("", |flag| flag.default);
+    let given = texts(matches, name).last().map_or(default, String::as_str);
+    Value { texts: vec![given] }.duration().map_err(|problem| FlagError { flag: name, problem })
+}
+
 /// A flag whose value cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FlagError {
@@ -238,6 +256,10 @@ pub(crate) fn settings(matches: &ArgMatches) -> Result<(Settings, Vec<String>), 
         check(flag, &value).map_err(error)?;
         match flag.effect {
             Effect::Sets(set) => set(&mut settings, &value).map_err(error)?,
+            Effect::Run if matches.try_get_one::<String>(RUNS).is_ok_and(|given| given.is_some()) => {}
+            Effect::Run => {
+                warnings.push(format!("flag --{} is for `plimsoll run`; it changes nothing here", flag.name))
+            }
             Effect::Later(why) => warnings.push(format!("flag --{} {why}; it changes nothing here", flag.name)),
             Effect::None(why) => warnings.push(format!("flag --{} changes nothing: {why}", flag.name)),
         }
@@ -299,6 +321,7 @@ pub(crate) fn markdown() -> String {
             for flag in of_section {
                 let effect = match flag.effect {
                     Effect::Sets(_) => "yes".to_owned(),
+                    Effect::Run => "yes, in `plimsoll run`".to_owned(),
                     Effect::Later(why) => format!("not yet: {why}"),
                     Effect::None(why) => format!("none: {why}"),
                 };

@@ -2,7 +2,7 @@
 
 use super::{Effect, Flag, Kind, Section};
 
-const RUN: &str = "matters to `plimsoll run`, which is not there yet";
+const RUN: &str = "matters to a live cluster, which `plimsoll run` cannot serve yet";
 const NOT_YET: &str = "is not built yet";
 
 /// All flags, in the order of the help text.
@@ -61,7 +61,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "plimsoll",
         help: "User agent of requests to clouds and to the API server",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "namespace",
@@ -80,7 +80,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Passed to providers only",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "cloud-provider",
@@ -88,7 +88,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Provider to use: a plug-in by name",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "cloud-config",
@@ -96,7 +96,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Path of provider configuration file",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "regional",
@@ -208,7 +208,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::List,
         default: "",
         help: "<min>:<max>:<name>: a node group by name, with its bounds",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "node-group-auto-discovery",
@@ -216,7 +216,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::List,
         default: "",
         help: "<discoverer>:<key>=<value>,…: a rule for finding node groups, given to the provider as it is",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "enforce-node-group-min-size",
@@ -295,7 +295,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "10s",
         help: "Longest pause between loops",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "frequent-loops-enabled",

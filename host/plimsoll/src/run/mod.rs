@@ -1,0 +1,69 @@
+//! `plimsoll run`: the loop, again and again, with the operator's provider.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+mod clock;
+mod simulated;
+
+use crate::exit::Exit;
+use crate::{expanders, flags, providers, terminal};
+
+pub(crate) fn command() -> Command {
+    let simulated = "Simulated cluster";
+    let command = Command::new("run")
+        .about("Run the autoscaler: watch a cluster, decide, and ask the cloud through its provider")
+        .after_help(
+            "Flags are the Go autoscaler's. --cluster=simulated puts an in-memory cluster in the place of a real one: \
+             its nodes are the machines that the provider lists, its pods are what a Scenario file says.",
+        )
+        .arg(
+            Arg::new(flags::RUNS)
+                .long("cluster")
+                .value_name("KIND")
+                .value_parser(["live", "simulated"])
+                .default_value("live")
+                .help("The cluster: the one that this runs in or --kubeconfig names, or one in memory"),
+        )
+        .arg(
+            Arg::new("scenario")
+                .long("scenario")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help_heading(simulated)
+                .help("Workloads and how they change over time, as a Scenario object"),
+        )
+        .arg(
+            Arg::new("speed")
+                .long("speed")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..=1000))
+                .default_value("1")
+                .help_heading(simulated)
+                .help("Simulated seconds per second"),
+        );
+    flags::add_to(providers::add_to(expanders::add_to(command)))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
+    let (settings, warnings) = flags::settings(matches).map_err(Exit::flag)?;
+    for warning in &warnings {
+        terminal::complain(&format!("warning: {warning}"));
+    }
+    if matches.get_one::<String>(flags::RUNS).is_some_and(|kind| kind == "live") {
+        return Err(Exit::bad_input(
+            "--cluster=live: a live cluster cannot be served by this version yet; \
+             --cluster=simulated runs against an in-memory cluster"
+                .to_owned(),
+        ));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .map_err(Exit::failed)?;
+    runtime.block_on(simulated::run(matches, settings))
+}
