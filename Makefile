@@ -2,9 +2,10 @@
 
 SHELL := bash
 CARGO ?= cargo
+BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: demo test lint components vectors openb docs setup
+.PHONY: bench demo test lint components vectors openb docs setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -37,3 +38,8 @@ openb: setup
 	target/release/openb $(DATA)/nodes.csv $(DATA)/pods.csv target/openb.json --lower-bound
 	target/release/plimsoll simulate target/openb.json --expander=least-waste --output json > target/openb-plan.json
 	target/release/check-plan target/openb-plan.json target/openb.json
+
+# Times the loop on generated clusters; BENCH_ARGS=--help tells more. Writes target/bench.json.
+bench: setup
+	$(CARGO) build --release --quiet -p plimsoll -p plimsoll-tests-bench
+	target/release/bench $(BENCH_ARGS)

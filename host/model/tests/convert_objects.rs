@@ -135,11 +135,11 @@ fn daemon_sets() {
 #[test]
 fn controllers() {
     for (kind, object, owner, replicas) in [
-        (Kind::ReplicaSet, json!({"spec": {"replicas": 3}}), OwnerKind::ReplicaSet, 3),
-        (Kind::ReplicaSet, json!({}), OwnerKind::ReplicaSet, 1),
-        (Kind::StatefulSet, json!({"spec": {"replicas": 0}}), OwnerKind::StatefulSet, 0),
-        (Kind::Job, json!({"spec": {"parallelism": 4}}), OwnerKind::Job, 4),
-        (Kind::ReplicationController, json!({"spec": {"replicas": 2}}), OwnerKind::ReplicationController, 2),
+        (Kind::ReplicaSet, json!({"spec": {"replicas": 3}}), OwnerKind::ReplicaSet, Some(3)),
+        (Kind::ReplicaSet, json!({}), OwnerKind::ReplicaSet, None),
+        (Kind::StatefulSet, json!({"spec": {"replicas": 0}}), OwnerKind::StatefulSet, Some(0)),
+        (Kind::Job, json!({"spec": {"parallelism": 4}}), OwnerKind::Job, Some(4)),
+        (Kind::ReplicationController, json!({"spec": {"replicas": 2}}), OwnerKind::ReplicationController, Some(2)),
     ] {
         let mut object = object;
         object["metadata"] = json!({"name": "x", "namespace": "shop"});

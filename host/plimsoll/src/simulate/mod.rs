@@ -84,10 +84,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
     runtime.block_on(async {
         let events = expanders::Events::default();
         let library = expanders::open(matches, &settings.expander, &events).await?;
+        let begun = Instant::now();
         let input = read(matches)?;
+        let read_ms = begun.elapsed().as_secs_f64() * 1000.0;
         warnings.extend(input.warnings.iter().map(ToString::to_string));
         warnings.extend(events.take());
-        let text = decide(input, &settings, &library, at, warnings, matches, &events).await?;
+        let text = decide(input, read_ms, &settings, &library, at, warnings, matches, &events).await?;
         terminal::print(&text).context("cannot write the plan").map_err(Exit::failed)
     })
 }
@@ -110,6 +112,7 @@ fn read(matches: &ArgMatches) -> Result<Input, Exit> {
 
 async fn decide(
     input: Input,
+    read_ms: f64,
     settings: &Settings,
     library: &Library,
     at: Time,
@@ -142,6 +145,7 @@ async fn decide(
         pods: cluster.pods.len(),
         groups: observation.groups.len(),
         loop_ms: begun.elapsed().as_secs_f64() * 1000.0,
+        read_ms,
         peak_rss_mib: memory::peak_mib(),
     };
     for event in events.take() {
