@@ -5,7 +5,7 @@
 //! its pods fit on the others, it is dropped.
 
 use plimsoll_scheduling::{Candidates, ClassId, NodeId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::control_loop::Loop;
 
@@ -19,6 +19,8 @@ impl Loop<'_> {
             return 0;
         }
         let mut dropped = 0;
+        // Classes that found no room on any node. Trimming only ever takes room away.
+        let mut hopeless: FxHashSet<ClassId> = FxHashSet::default();
         let mut pods_on = self.pending_by_node();
         let mut candidates: Vec<(u32, NodeId)> = Vec::new();
         for state in &self.groups {
@@ -32,6 +34,9 @@ impl Loop<'_> {
         let mut others: Vec<NodeId> = candidates.iter().rev().map(|&(_, node)| node).collect();
         for &(_, node) in &candidates {
             let pods = pods_on.get(&node).cloned().unwrap_or_default();
+            if pods.iter().any(|(class, _)| hopeless.contains(class)) {
+                continue;
+            }
             others.retain(|&other| other != node);
             self.snapshot.fork();
             for &(class, count) in &pods {
@@ -39,15 +44,21 @@ impl Loop<'_> {
             }
             self.snapshot.remove_node(node);
             let mut moves = Vec::new();
+            let mut homeless = None;
             let fits = pods.iter().all(|&(class, count)| {
                 let runs = self.snapshot.pack(class, count, Candidates::Of(&others));
                 let placed: u32 = runs.iter().map(|run| run.count).sum();
+                // Told only of the first: the others meet what it took.
+                homeless = (placed == 0 && moves.is_empty()).then_some(class);
                 moves.extend(runs.into_iter().map(|run| (class, run.node, run.count)));
                 placed == count
             });
             if !fits {
                 self.snapshot.revert();
                 others.insert(0, node);
+                let mut lasting =
+                    |class: &ClassId| !self.snapshot.is_shifting(*class) && !self.snapshot.fits(*class, node);
+                hopeless.extend(homeless.filter(|class| lasting(class)));
                 continue;
             }
             self.snapshot.commit();

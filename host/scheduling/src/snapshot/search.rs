@@ -68,7 +68,7 @@ impl Snapshot<'_> {
     }
 
     /// Whether a class fits on a node may hang on what happens elsewhere, so that a refusal need not last.
-    pub(crate) fn is_shifting(&mut self, class: ClassId) -> bool {
+    pub fn is_shifting(&mut self, class: ClassId) -> bool {
         self.prepare(class);
         !self.shifting_keys(class).is_empty()
     }
