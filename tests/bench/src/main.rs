@@ -60,8 +60,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     writeln!(
         out,
-        "{:20} {:>7} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8}  {}",
-        "name", "nodes", "pods", "groups", "median ms", "min ms", "max ms", "read ms", "MiB", "result [Go autoscaler]"
+        "{:20} {:>7} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8}  result [Go autoscaler]",
+        "name", "nodes", "pods", "groups", "median ms", "min ms", "max ms", "read ms", "MiB"
     )?;
     for scene in SCENES.iter().filter(|scene| scene.name.contains(&arguments.only)) {
         let row = time(scene, &arguments).with_context(|| scene.name)?;

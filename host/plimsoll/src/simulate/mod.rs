@@ -89,7 +89,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
         let read_ms = begun.elapsed().as_secs_f64() * 1000.0;
         warnings.extend(input.warnings.iter().map(ToString::to_string));
         warnings.extend(events.take());
-        let text = decide(input, read_ms, &settings, &library, at, warnings, matches, &events).await?;
+        let text = decide(Read { input, read_ms }, &settings, &library, at, warnings, matches, &events).await?;
         terminal::print(&text).context("cannot write the plan").map_err(Exit::failed)
     })
 }
@@ -110,9 +110,14 @@ fn read(matches: &ArgMatches) -> Result<Input, Exit> {
     reader.finish().map_err(|error| Exit::bad_input(error.to_string()))
 }
 
-async fn decide(
+/// What the files hold, and how long it took to read them.
+struct Read {
     input: Input,
     read_ms: f64,
+}
+
+async fn decide(
+    Read { input, read_ms }: Read,
     settings: &Settings,
     library: &Library,
     at: Time,
