@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::similar::Likeness;
+
 /// Lower and upper bound of an amount in the whole cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -28,6 +30,10 @@ pub struct Settings {
     pub max_nodes_per_scaleup: u32,
     /// `scale-up-rounds` (ours): most options chosen in one loop; none: until nothing more can be helped.
     pub scale_up_rounds: Option<u32>,
+    /// `balance-similar-node-groups`: like groups share every growth, the smallest first.
+    pub balance_similar_node_groups: bool,
+    /// Which groups are like each other: `memory-difference-ratio` and its companions, `balancing-label`.
+    pub likeness: Likeness,
     /// `scale-up-from-zero`: whether to act in a cluster without ready nodes.
     pub scale_up_from_zero: bool,
     /// `new-pod-scale-up-delay`: younger pods are left alone.
@@ -123,6 +129,8 @@ impl Default for Settings {
             gpu_total: vec![],
             max_nodes_per_scaleup: 1000,
             scale_up_rounds: None,
+            balance_similar_node_groups: false,
+            likeness: Likeness::default(),
             scale_up_from_zero: true,
             new_pod_scale_up_delay: Duration::ZERO,
             expendable_pods_priority_cutoff: -10,

@@ -9,14 +9,15 @@ use super::question;
 use crate::control_loop::{Loop, Turn};
 use crate::observation::GroupIndex;
 use crate::plan::{Because, GroupReason};
-use crate::ranking::{GrowthOption, PodClass, RankRequest};
+use crate::ranking::{GrowthOption, PodClass, RankRequest, SimilarGroup};
 
-/// One way to grow: nodes of one group, with the pods that they would take.
+/// One way to grow: nodes of one group, or of several like ones, with the pods that they would take.
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
-    /// The group.
+    /// The group that is told to the expanders.
     pub(crate) group: GroupIndex,
-    bin: Bin,
+    /// The groups that grow: it, and those that share the growth.
+    bins: Vec<(GroupIndex, Bin)>,
     /// What was wanted: position among the pending classes.
     entries: Vec<usize>,
     /// Its new nodes with their pods, by position in `entries`.
@@ -26,6 +27,12 @@ pub(crate) struct Growth {
 impl Growth {
     fn nodes(&self) -> u32 {
         self.packed.node_count()
+    }
+
+    /// Groups that really grow, with how many nodes each.
+    fn growing(&self) -> impl Iterator<Item = (GroupIndex, u32)> {
+        let nodes = self.bins.iter().enumerate().map(|(at, &(group, _))| (group, self.packed.nodes_of(at)));
+        nodes.filter(|&(_, nodes)| nodes > 0)
     }
 }
 
@@ -48,17 +55,81 @@ impl Loop<'_> {
         }
         let mut growths = Vec::new();
         let mut packer = Packer::default();
+        let together = self.grow_together(&wanted);
+        // Like groups come to the same packing, whichever of them is the first.
+        let mut packings: Vec<(Vec<GroupIndex>, Packed)> = Vec::new();
         for group in 0..self.groups.len() {
-            let Some(room) = self.room(group) else { continue };
-            let Some(state) = self.groups.get(group) else { continue };
-            let Some(shape) = state.shape else { continue };
-            let bin = Bin { shape, most: room, size: state.target };
-            let packed = packer.estimate(&mut self.snapshot, &[bin], &wanted, Limits::default());
+            let Some(bins) = self.bins(group, together) else { continue };
+            let mut set: Vec<GroupIndex> = bins.iter().map(|&(group, _)| group).collect();
+            set.sort_unstable();
+            let known = packings.iter().position(|(known, _)| *known == set);
+            let (bins, packed) = match known.and_then(|at| packings.get(at)) {
+                // Bins in the order in which they were packed.
+                Some((set, packed)) => (in_order(&bins, set), packed.clone()),
+                None => {
+                    let bins = in_order(&bins, &set);
+                    let shapes: Vec<Bin> = bins.iter().map(|&(_, bin)| bin).collect();
+                    let limits = Limits { nodes: self.most_nodes(&set), ..Limits::default() };
+                    let packed = packer.estimate(&mut self.snapshot, &shapes, &wanted, limits);
+                    if set.len() > 1 {
+                        packings.push((set, packed.clone()));
+                    }
+                    (bins, packed)
+                }
+            };
             if packed.node_count() > 0 && packed.pod_count() > 0 {
-                growths.push(Growth { group, bin, entries: entries.clone(), packed });
+                growths.push(Growth { group, bins, entries: entries.clone(), packed });
             }
         }
         growths
+    }
+
+    /// Whether like groups grow together: if the operator wants it, or if where pods may go depends on where others are,
+    /// as with a spread over zones. One group alone would take them all into its zone.
+    fn grow_together(&mut self, wanted: &[(ClassId, u32)]) -> bool {
+        self.settings.balance_similar_node_groups
+            || (self.settings.scale_up_rounds != Some(1)
+                && wanted.iter().any(|&(class, _)| self.snapshot.is_shifting(class)))
+    }
+
+    /// A group that may grow, and those like it that may grow too; none if it may not.
+    fn bins(&mut self, group: GroupIndex, together: bool) -> Option<Vec<(GroupIndex, Bin)>> {
+        let mut bins = vec![(group, self.bin(group)?)];
+        let template = self.view(group)?.template.as_ref().ok()?;
+        if !together || self.is_all_or_nothing(group) {
+            return Some(bins);
+        }
+        for other in (0..self.groups.len()).filter(|&other| other != group) {
+            let like = self.view(other).and_then(|view| view.template.as_ref().ok());
+            let like = like.filter(|like| self.settings.likeness.holds(template, like, self.observation.cluster));
+            if like.is_some()
+                && !self.is_all_or_nothing(other)
+                && let Some(bin) = self.bin(other)
+            {
+                bins.push((other, bin));
+            }
+        }
+        Some(bins)
+    }
+
+    fn is_all_or_nothing(&self, group: GroupIndex) -> bool {
+        self.view(group).is_some_and(|view| view.cloud.options.zero_or_max == Some(true))
+    }
+
+    fn bin(&mut self, group: GroupIndex) -> Option<Bin> {
+        let most = self.room(group)?;
+        let state = self.groups.get(group)?;
+        Some(Bin { shape: state.shape?, most, size: state.target })
+    }
+
+    /// How many nodes several groups may get together; none if only each one's own limit counts.
+    fn most_nodes(&self, groups: &[GroupIndex]) -> Option<u32> {
+        if groups.len() < 2 {
+            return None;
+        }
+        let limits =
+            groups.iter().filter_map(|&group| self.groups.get(group)).map(|state| self.limits.room(&state.weight).0);
+        Some(limits.min().unwrap_or(0).min(self.settings.max_nodes_per_scaleup))
     }
 
     /// How many nodes a group may get now; none if it is closed. Closes it when a limit is reached.
@@ -130,6 +201,16 @@ impl Loop<'_> {
         let taken = requests.fold(Resources::default(), |sum, requests| sum.plus(requests));
         let state = self.groups.get(growth.group)?;
         let nodes = growth.nodes();
+        let shared = growth.growing().filter(|&(group, _)| group != growth.group);
+        let similar = shared.filter_map(|(group, share)| {
+            let (view, state) = (self.view(group)?, self.groups.get(group)?);
+            Some(SimilarGroup {
+                group: view.cloud.id.clone(),
+                target_size: state.target,
+                max_size: view.cloud.max_size,
+                share,
+            })
+        });
         Some(GrowthOption {
             group: view.cloud.id.clone(),
             node_count: nodes,
@@ -144,7 +225,7 @@ impl Loop<'_> {
                 None => view.cloud.options.priority,
             },
             exists: true,
-            similar: vec![],
+            similar: similar.collect(),
         })
     }
 
@@ -156,7 +237,8 @@ impl Loop<'_> {
             .filter_map(|&entry| self.pending.get(entry))
             .map(|pending| (pending.class, pending.left()))
             .collect();
-        let nodes = growth.packed.apply(&mut self.snapshot, &[growth.bin], &pods);
+        let shapes: Vec<Bin> = growth.bins.iter().map(|&(_, bin)| bin).collect();
+        let nodes = growth.packed.apply(&mut self.snapshot, &shapes, &pods);
         for step in growth.packed.steps() {
             let node = match step.target {
                 Target::Existing(node) => Some(node),
@@ -167,11 +249,17 @@ impl Loop<'_> {
                 pending.placed.push((node, step.count));
             }
         }
-        if let Some(state) = self.groups.get_mut(growth.group) {
-            self.limits.count(&state.weight, i64::try_from(nodes.len()).unwrap_or(i64::MAX));
-            state.new.extend(nodes);
+        for (bin, node) in growth.packed.bins().zip(nodes) {
+            let group = growth.bins.get(bin).map(|&(group, _)| group);
+            if let Some(state) = group.and_then(|group| self.groups.get_mut(group)) {
+                self.limits.count(&state.weight, 1);
+                state.new.push(node);
+            }
         }
-        self.decisions.push((growth.group, because));
+        // The group that was chosen is told first.
+        let (chosen, shared): (Vec<_>, Vec<_>) =
+            growth.growing().map(|(group, _)| group).partition(|&group| group == growth.group);
+        self.decisions.extend(chosen.into_iter().chain(shared).map(|group| (group, because.clone())));
     }
 
     /// Gives places to the next pods of a class.
@@ -185,4 +273,9 @@ impl Loop<'_> {
             }
         }
     }
+}
+
+/// Bins in the order of a list of their groups.
+fn in_order(bins: &[(GroupIndex, Bin)], groups: &[GroupIndex]) -> Vec<(GroupIndex, Bin)> {
+    groups.iter().filter_map(|group| bins.iter().find(|(of, _)| of == group).copied()).collect()
 }

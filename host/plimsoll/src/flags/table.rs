@@ -495,8 +495,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         section: Section::ScaleUp,
         kind: Kind::Bool,
         default: "false",
-        help: "Split a scale-up over similar groups",
-        effect: Effect::Later(NOT_YET),
+        help: "Split every scale-up over similar groups; where pods spread over zones this is done anyway",
+        effect: Effect::Sets(|s, v| {
+            s.balance_similar_node_groups = v.bool()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "balancing-ignore-label",
@@ -504,7 +507,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::List,
         default: "",
         help: "Extra label keys ignored when groups are compared",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.likeness.ignored_labels = v.list();
+            Ok(())
+        }),
     },
     Flag {
         name: "balancing-label",
@@ -512,7 +518,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::List,
         default: "",
         help: "Compare only these labels; not together with balancing-ignore-label",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.likeness.only_labels = v.list();
+            Ok(())
+        }),
     },
     Flag {
         name: "memory-difference-ratio",
@@ -520,7 +529,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Float,
         default: "0.015",
         help: "Tolerance for memory capacity when groups are compared",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.likeness.memory_difference_ratio = v.float()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "max-free-difference-ratio",
@@ -528,7 +540,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Float,
         default: "0.05",
         help: "Tolerance for free resources when groups are compared",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.likeness.max_free_difference_ratio = v.float()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "max-allocatable-difference-ratio",
@@ -536,7 +551,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Float,
         default: "0.05",
         help: "Tolerance for allocatable resources when groups are compared",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.likeness.max_allocatable_difference_ratio = v.float()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "new-pod-scale-up-delay",

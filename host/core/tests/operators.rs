@@ -1,0 +1,126 @@
+//! What operators of other autoscalers reported as wrong, as small clusters with the right answer.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by a panic"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::{Scene, WEB, all, group_of, node};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+fn growth(pairs: &[(&str, u32)]) -> BTreeMap<String, u32> {
+    pairs.iter().map(|&(group, nodes)| (group.to_owned(), nodes)).collect()
+}
+
+/// A node of a zone.
+fn zoned(name: &str, zone: &str, cpu: &str) -> String {
+    node(name, cpu, "64Gi", &format!("{ZONE}: {zone}"))
+}
+
+/// A group of a zone, with a template and the nodes that it has.
+fn zonal_group(name: &str, zone: &str, cpu: &str, nodes: &[&str]) -> String {
+    format!(
+        "---\n{{apiVersion: plimsoll.dev/v1alpha1, kind: NodeGroup, metadata: {{name: {name}}}, spec: {{minSize: 0, maxSize: 40, \
+         nodes: [{}], template: {{apiVersion: v1, kind: Node, metadata: {{name: t, labels: {{{ZONE}: {zone}}}}}, status: \
+         {{allocatable: {{cpu: '{cpu}', memory: 64Gi, pods: '110'}}}}}}}}}}\n",
+        nodes.join(", ")
+    )
+}
+
+/// A pod of application `app`, on a node or pending.
+fn app(name: &str, app: &str, cpu: &str, on: Option<&str>, spec: &str) -> String {
+    let place = on.map(|node| format!("nodeName: {node}, ")).unwrap_or_default();
+    let status = match on {
+        Some(_) => "{phase: Running}",
+        None => "{conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}",
+    };
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: shop, name: {name}, labels: {{app: {app}}}, ownerReferences: \
+         [{{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}}]}}, spec: {{{place}{spec}containers: \
+         [{{name: c, resources: {{requests: {{cpu: '{cpu}'}}}}}}]}}, status: {status}}}\n"
+    )
+}
+
+fn spread(app: &str, key: &str, more: &str) -> String {
+    format!(
+        "topologySpreadConstraints: [{{topologyKey: {key}, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, {more}labelSelector: \
+         {{matchLabels: {{app: {app}}}}}}}], "
+    )
+}
+
+#[test]
+fn zonal_spread_does_not_explode() {
+    // S02: fifty pods of one core, ten to a node, in three zones: six nodes, in one decision.
+    let wanted = spread("web", ZONE, "");
+    let pods = all((0..50).map(|index| app(&format!("p{index:02}"), "web", "1", None, &wanted)));
+    let groups = all(["a", "b", "c"].map(|zone| zonal_group(&format!("g{zone}"), zone, "10", &[])));
+    let mut scene = Scene::new(&(pods + &groups));
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[("ga", 2), ("gb", 2), ("gc", 2)]));
+    assert_eq!(told.counts(), BTreeMap::from([("new", 50)]));
+    assert_eq!(scene.turn().growth(), growth(&[]));
+}
+
+#[test]
+fn a_volume_zone_does_not_distort_the_spread() {
+    // S03: the volume is in zone a, which has one pod as zone c; zone b has two. The pod may go to a.
+    let nodes = all(["a", "b", "c"].map(|zone| zoned(&format!("n{zone}"), zone, "2")));
+    let running = all([("d1", "na"), ("d2", "nb"), ("d3", "nb"), ("d4", "nc")]
+        .map(|(name, on)| app(name, "db", if on == "nb" { "1" } else { "2" }, Some(on), "")));
+    let volume = format!(
+        "---\n{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: pv, labels: {{{ZONE}: a}}}}, spec: {{capacity: \
+         {{storage: 1Gi}}, accessModes: [ReadWriteOnce], claimRef: {{namespace: shop, name: data}}, csi: {{driver: d, \
+         volumeHandle: h}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: {ZONE}, operator: In, \
+         values: [a]}}]}}]}}}}}}}}\n---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{namespace: shop, name: data, annotations: {{pv.kubernetes.io/bind-completed: 'yes'}}}}, \
+         spec: {{volumeName: pv, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}, status: {{phase: \
+         Bound}}}}\n"
+    );
+    let wanted =
+        spread("db", ZONE, "minDomains: 3, ") + "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}], ";
+    let groups = all(["a", "b", "c"].map(|zone| zonal_group(&format!("g{zone}"), zone, "2", &[&format!("n{zone}")])));
+    let told = Scene::new(&(nodes + &running + &volume + &app("p", "db", "1", None, &wanted) + &groups)).turn();
+    assert_eq!(told.growth(), growth(&[("ga", 1)]), "{:?}", told.plan.not_helped);
+}
+
+/// Three nodes with a small pod each, which must spread over the hosts.
+fn three_hosts(taints: &str, min: u32) -> String {
+    let wanted = spread("web", "kubernetes.io/hostname", &format!("nodeTaintsPolicy: {taints}, "));
+    all(["n1", "n2", "n3"].map(|name| node(name, "4", "16Gi", "")))
+        + &all(["n1", "n2", "n3"].map(|on| app(&format!("on-{on}"), "web", "200m", Some(on), &wanted)))
+        + &group_of("g", min, 5, &["n1", "n2", "n3"])
+        + WEB
+}
+
+#[test]
+fn a_node_that_is_being_drained_still_counts_for_the_spread() {
+    // S05: tainted n3 would keep a count of 0, so that n1 or n2 would come to a skew of 2.
+    let told = Scene::new(&three_hosts("Ignore", 0)).turn();
+    assert_eq!(told.going(), Vec::<String>::new());
+}
+
+#[test]
+fn unless_the_spread_looks_at_taints() {
+    // S06: with nodeTaintsPolicy Honor one of the nodes can go.
+    let mut scene = Scene::new(&three_hosts("Honor", 2));
+    scene.settings.max_drain_parallelism = 5;
+    assert_eq!(scene.turn().going().len(), 1);
+}
+
+#[test]
+fn pods_that_no_capacity_would_help_are_left_alone() {
+    // S28: the scheduler says that a quota, and not the nodes, is what the pod waits for.
+    let busy = node("n1", "4", "16Gi", "") + &app("busy", "web", "4", Some("n1"), "");
+    let waiting = app("p", "web", "4", None, "");
+    let gated = waiting.replace("reason: Unschedulable", "reason: SchedulingGated");
+    let group = group_of("gpu", 0, 5, &["n1"]);
+    assert_eq!(Scene::new(&(busy.clone() + &gated + &group)).turn().growth(), growth(&[]));
+    assert_eq!(Scene::new(&(busy + &waiting + &group)).turn().growth(), growth(&[("gpu", 1)]));
+}
