@@ -9,7 +9,7 @@
 //!                  │
 //!       store: memory, tables, handles, time, log, settings: all bounded
 //!                  │
-//!       egress: the only way out; grants, addresses, signatures
+//!       egress: the only way out; grants, addresses, signatures (`credentials`)
 //! ```
 //!
 //! Nothing that a plug-in does is trusted, and everything that it does wrong comes back as data: a
@@ -20,6 +20,7 @@ mod abi;
 pub mod call;
 pub mod clock;
 pub mod config;
+pub mod credentials;
 pub mod egress;
 pub mod engine;
 pub mod expander;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::egress::Denial;
-use crate::observer::{Event, Level, Observer, announce};
+use crate::observer::{Event, Level, Observer, Requested, announce};
 
 /// Longest message, and longest key or value of a field.
 const MOST_BYTES: usize = 8 << 10;
@@ -89,6 +89,11 @@ impl Log {
         if self.admit() {
             self.tell(Event::Warning { plugin: self.plugin.to_string(), message });
         }
+    }
+
+    /// A request is over. It is counted, not told, so no rate bounds it.
+    pub(crate) fn requested(&self, requested: Requested) {
+        self.observer.requested(requested);
     }
 
     fn tell(&self, event: Event) {

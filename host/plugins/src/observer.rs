@@ -151,12 +151,67 @@ pub struct Called {
     pub took: Duration,
 }
 
+/// How a request of a plug-in to the network ended, for counting.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestOutcome {
+    /// With a whole response, whatever its status.
+    Answered,
+    /// The host did not let it out.
+    Denied,
+    /// It should have been signed, and there was no key.
+    NoCredential,
+    /// It or its response was too large, or packed where it must not be.
+    Cut,
+    /// It took too long.
+    TimedOut,
+    /// The network failed.
+    NetworkError,
+    /// The plug-in did not wait for the end of the response.
+    Abandoned,
+}
+
+impl RequestOutcome {
+    /// Its name as a label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Denied => "denied",
+            Self::NoCredential => "no-credential",
+            Self::Cut => "cut",
+            Self::TimedOut => "timed-out",
+            Self::NetworkError => "network-error",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// One request of a plug-in that is over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Requested {
+    /// Name of the plug-in.
+    pub plugin: String,
+    /// The entry of `hosts` that covers it, or `not granted`: so there are never more hosts than the operator wrote.
+    pub host: String,
+    /// The credential slot that it named.
+    pub credential: Option<String>,
+    /// HTTP status of the response, if the head of one came.
+    pub status: Option<u16>,
+    /// How it ended.
+    pub outcome: RequestOutcome,
+    /// From the first check to the end of the response. Real time.
+    #[serde(skip)]
+    pub took: Duration,
+}
+
 /// Who wants to know. Called from within calls of plug-ins: must be quick and must not block.
 pub trait Observer: Send + Sync {
     /// Takes note.
     fn notice(&self, event: Event);
     /// Counts a call; every call is told, those that failed as well.
     fn called(&self, _call: Called) {}
+    /// Counts a request to the network; every request is told once, when it is over.
+    fn requested(&self, _request: Requested) {}
 }
 
 /// Nobody wants to know.

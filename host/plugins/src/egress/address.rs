@@ -82,6 +82,12 @@ impl fmt::Display for ClosedAddress {
 impl std::error::Error for ClosedAddress {}
 
 impl AddressPolicy {
+    /// Everything is open: for the host's own requests, never for those of a plug-in.
+    pub(crate) fn everything() -> Self {
+        let all = [IpNet::V4(v4(0, 0, 0, 0, 0)), IpNet::V6(v6([0; 4], 0, 0))];
+        Self { opened: all.into(), closed: vec![] }
+    }
+
     /// Whether a plug-in may be connected to this address.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub enum Refusal {
     TooManyHeaders,
     /// The guest brought its own `authorization`.
     Authorization,
+    /// A header that is the host's to set.
+    Header(http::HeaderName),
     /// The guest named two credentials.
     TwoSlots,
     /// There is no credential of this name.
@@ -43,6 +45,15 @@ pub enum Refusal {
         /// The host that it was meant for.
         host: String,
     },
+    /// The credential may not be used for this API action.
+    Action {
+        /// The credential.
+        slot: String,
+        /// The action; empty: none is named.
+        action: String,
+    },
+    /// The request does not fit the way in which it would be signed.
+    Unsignable(String),
     /// The credential may not be used for this host.
     SlotElsewhere {
         /// Its name.
@@ -63,6 +74,9 @@ impl Refusal {
             Self::TooManyHeaders => HttpError::HttpRequestHeaderSectionSize(None),
             Self::NoGrant { .. }
             | Self::Authorization
+            | Self::Header(_)
+            | Self::Action { .. }
+            | Self::Unsignable(_)
             | Self::TwoSlots
             | Self::UnknownSlot { .. }
             | Self::SlotElsewhere { .. } => HttpError::HttpRequestDenied,
@@ -80,10 +94,18 @@ impl Refusal {
             Self::NoGrant { encrypted: true, .. } => "no grant covers it".to_owned(),
             Self::NoGrant { encrypted: false, .. } => "no grant covers it, and it is not encrypted".to_owned(),
             Self::Address(closed) => closed.to_string(),
-            Self::TooManyHeaders => "it has too many headers".to_owned(),
+            Self::TooManyHeaders => "it has too many headers, or too long ones".to_owned(),
             Self::Authorization => {
                 "it brought its own authorization; a plug-in names a credential slot, and the host signs".to_owned()
             }
+            Self::Header(name) => format!("it brought the header {name}, which only the host sets"),
+            Self::Action { slot, action } if action.is_empty() => {
+                format!(
+                    "the credential {slot:?} is granted for some API actions only, and it names none in x-acs-action"
+                )
+            }
+            Self::Action { slot, action } => format!("the credential {slot:?} is not granted for the action {action}"),
+            Self::Unsignable(reason) => reason.clone(),
             Self::TwoSlots => "it names two credentials".to_owned(),
             Self::UnknownSlot { slot, .. } => format!("it names the credential {slot:?}, which is not granted"),
             Self::SlotElsewhere { slot, host } => format!("the credential {slot:?} is not granted for {host}"),
@@ -105,6 +127,9 @@ impl Refusal {
                 "credentials".to_owned(),
                 format!("{slot}: {{kind: bearer, file: /path/to/token, hosts: [{host}]}}"),
             )),
+            Self::Action { slot, action } if !action.is_empty() => {
+                Some((format!("credentials.{slot}.actions"), format!("- {action}")))
+            }
             Self::SlotElsewhere { slot, host } => Some((format!("credentials.{slot}.hosts"), format!("- {host}"))),
             _ => None,
         }

@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::address::{AddressPolicy, ClosedAddress};
+use super::proxy::Proxy;
 use super::transport::{ReplyBody, Transport, TransportError};
 use crate::Pending;
 
@@ -45,11 +46,24 @@ pub struct InternetOptions {
     pub extra_roots_pem: Option<Vec<u8>>,
     /// How long a connection may take, TLS included.
     pub connect_timeout: Duration,
+    /// A proxy in between. It resolves names, so addresses of names are then not checked here.
+    pub proxy: Option<Proxy>,
 }
+
+/// Idle connections that are kept to one host, and for how long.
+const MOST_IDLE: usize = 4;
+const IDLE: Duration = Duration::from_secs(60);
+/// Largest head of an HTTP/2 response.
+const MOST_HEAD_BYTES: u32 = 64 << 10;
 
 impl Default for InternetOptions {
     fn default() -> Self {
-        Self { resolver: Arc::new(SystemResolver), extra_roots_pem: None, connect_timeout: Duration::from_secs(5) }
+        Self {
+            resolver: Arc::new(SystemResolver),
+            extra_roots_pem: None,
+            connect_timeout: Duration::from_secs(5),
+            proxy: None,
+        }
     }
 }
 
@@ -69,7 +83,8 @@ pub enum InternetError {
 /// The network of one plug-in.
 #[derive(Clone, Debug)]
 pub struct Internet {
-    client: reqwest::Client,
+    direct: reqwest::Client,
+    proxied: Option<(Proxy, reqwest::Client)>,
 }
 
 impl Internet {
@@ -79,16 +94,40 @@ impl Internet {
     /// If the extra roots are no certificates, or the client cannot be made.
     pub fn new(policy: AddressPolicy, options: InternetOptions) -> Result<Self, InternetError> {
         let tls = tls(options.extra_roots_pem.as_deref())?;
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(Arc::new(Vetted { policy: Arc::new(policy), resolver: options.resolver }))
-            .redirect(Policy::none())
-            .no_proxy()
-            .referer(false)
-            .connect_timeout(options.connect_timeout)
-            .build()
-            .map_err(|error| InternetError::Client(format!("{error:?}")))?;
-        Ok(Self { client })
+        let builder = || {
+            reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(Policy::none())
+                .no_proxy()
+                .referer(false)
+                .pool_max_idle_per_host(MOST_IDLE)
+                .pool_idle_timeout(IDLE)
+                .http2_max_header_list_size(MOST_HEAD_BYTES)
+                .connect_timeout(options.connect_timeout)
+        };
+        let built = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| InternetError::Client(format!("{:?}", error.without_url())))
+        };
+        let vetted = Vetted { policy: Arc::new(policy), resolver: options.resolver.clone() };
+        let direct = built(builder().dns_resolver(Arc::new(vetted)))?;
+        let proxied = match options.proxy.clone() {
+            Some(proxy) => {
+                let through = reqwest::Proxy::all(proxy.url().clone())
+                    .map_err(|error| InternetError::Client(format!("{:?}", error.without_url())))?;
+                // All that this client ever resolves is the proxy's own name.
+                let anywhere = Vetted { policy: Arc::new(AddressPolicy::everything()), resolver: options.resolver };
+                Some((proxy, built(builder().proxy(through).dns_resolver(Arc::new(anywhere)))?))
+            }
+            None => None,
+        };
+        Ok(Self { direct, proxied })
+    }
+
+    fn client(&self, request: &reqwest::Request) -> &reqwest::Client {
+        match (&self.proxied, request.url().host()) {
+            (Some((proxy, client)), Some(host)) if proxy.serves(&host) => client,
+            _ => &self.direct,
+        }
     }
 }
 
@@ -143,10 +182,10 @@ impl Resolve for Vetted {
 impl Transport for Internet {
     fn send(&self, request: Request<Bytes>) -> Pending<'_, Result<Response<ReplyBody>, TransportError>> {
         Box::pin(async move {
-            let request = reqwest::Request::try_from(request).map_err(|error| explain(&error))?;
-            let response = self.client.execute(request).await.map_err(|error| explain(&error))?;
+            let request = reqwest::Request::try_from(request).map_err(explain)?;
+            let response = self.client(&request).execute(request).await.map_err(explain)?;
             let response = Response::<reqwest::Body>::from(response);
-            Ok(response.map(|body| body.map_err(|error| explain(&error)).boxed_unsync()))
+            Ok(response.map(|body| body.map_err(explain).boxed_unsync()))
         })
     }
 }
@@ -165,7 +204,9 @@ fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {
 }
 
 /// The innermost cause decides what it was.
-fn explain(error: &reqwest::Error) -> TransportError {
+fn explain(error: reqwest::Error) -> TransportError {
+    // The address may hold a signature.
+    let error = &error.without_url();
     let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
     if let Some(closed) = cause::<ClosedAddress>(error) {
         return TransportError::Closed(closed.clone());

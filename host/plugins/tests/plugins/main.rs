@@ -11,7 +11,9 @@
 )]
 
 mod bundled;
+mod credentials;
 mod deterministic;
+mod documentation;
 mod expander;
 mod guests;
 mod hostile;

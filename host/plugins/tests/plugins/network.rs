@@ -311,3 +311,9 @@ fn extra_roots_that_are_none_are_refused() {
         assert!(error.starts_with("the extra certificates cannot be used: ") && error.contains(words), "{error}");
     }
 }
+
+/// What a guest gets that names a slot.
+pub(crate) async fn ask_signed(transport: Arc<dyn Transport>) -> String {
+    let guest = asking(HTTPS, "api.utho.com", Some(("x-autoscaler-credential", "api")));
+    ask_with(guest, transport, GRANTS, Limits::default()).await.result
+}

@@ -1,21 +1,26 @@
-//! A provider that calls a host which nobody granted it.
+//! A provider that misbehaves in the way that the setting `misdeed` names: `stray`, which is also what it does without the
+//! setting, calls a host that nobody granted; `dump` has a request signed and then gives away everything it can see.
+
+mod dump;
 
 use plimsoll_guest::http::{Client, Method, Request, Wasi};
 use plimsoll_guest::{
     Capabilities, Deadline, Features, GroupTemplates, Manifest, PluginError, Provider, RefreshAnswer, RefreshRequest,
-    Setup, export_provider,
+    Setup, config, export_provider,
 };
 
 /// Nobody lives there, and nobody grants it.
 const ELSEWHERE: &str = "https://elsewhere.example";
 
-struct Stray;
+struct Hostile {
+    setup: Setup,
+}
 
-impl Provider for Stray {
+impl Provider for Hostile {
     const MANIFEST: Manifest = Manifest::provider("stray", env!("CARGO_PKG_VERSION")).hosts(&[ELSEWHERE]);
 
-    fn configure(_: Setup) -> Result<Self, PluginError> {
-        Ok(Self)
+    fn configure(setup: Setup) -> Result<Self, PluginError> {
+        Ok(Self { setup })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -23,10 +28,12 @@ impl Provider for Stray {
     }
 
     fn refresh(&mut self, request: RefreshRequest) -> Result<RefreshAnswer, PluginError> {
-        let client = Client::new(ELSEWHERE, Wasi)?;
         let deadline = Deadline::after_ms(request.deadline_ms);
-        client.send(&Request::new(Method::Get, "/steal"), deadline)?.success()?;
-        Err(PluginError::config("the host let a request through that nobody granted"))
+        match config::get("misdeed").as_deref() {
+            None | Some("stray") => stray(deadline),
+            Some("dump") => dump::everything(&self.setup, deadline),
+            other => Err(PluginError::config(format!("misdeed is {other:?}; expected stray or dump"))),
+        }
     }
 
     fn templates(&mut self, _: Vec<String>) -> Result<Vec<GroupTemplates>, PluginError> {
@@ -34,4 +41,10 @@ impl Provider for Stray {
     }
 }
 
-export_provider!(Stray);
+export_provider!(Hostile);
+
+fn stray(deadline: Deadline) -> Result<RefreshAnswer, PluginError> {
+    let client = Client::new(ELSEWHERE, Wasi)?;
+    client.send(&Request::new(Method::Get, "/steal"), deadline)?.success()?;
+    Err(PluginError::config("the host let a request through that nobody granted"))
+}

@@ -1,21 +1,33 @@
+mod attacks;
+mod counts;
+mod properties;
+
 use std::sync::Mutex;
 
 use http_body_util::{Empty, Full};
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wasmtime_wasi_http::{RequestOptions, WasiHttpHooks as _};
+
+use super::check::{MOST_HEADERS, MOST_URL_BYTES, Permit};
+use super::outgoing::PATIENCE;
 use super::*;
 use crate::Pending;
 use crate::clock::StoppedClock;
+use crate::credentials::{Exposed, Signer};
 use crate::observer::{Event, Level, Recorder};
 
 /// Signs with a fixed text.
 struct Stamp;
 
 impl Signer for Stamp {
-    fn sign<'a>(&'a self, request: &'a mut Request<Bytes>) -> Pending<'a, Result<(), SignError>> {
+    fn sign<'a>(&'a self, request: &'a mut Request<Bytes>) -> Pending<'a, Result<Exposed, CredentialError>> {
         Box::pin(async move {
             let stamp = format!("Stamp {}", request.body().len()).parse().unwrap();
             request.headers_mut().insert(header::AUTHORIZATION, stamp);
-            Ok(())
+            Ok(Exposed::default())
         })
     }
 }
@@ -23,8 +35,8 @@ impl Signer for Stamp {
 struct Broken;
 
 impl Signer for Broken {
-    fn sign<'a>(&'a self, _request: &'a mut Request<Bytes>) -> Pending<'a, Result<(), SignError>> {
-        Box::pin(async { Err(SignError::Unreadable { place: "/run/token".into(), reason: "gone".into() }) })
+    fn sign<'a>(&'a self, _request: &'a mut Request<Bytes>) -> Pending<'a, Result<Exposed, CredentialError>> {
+        Box::pin(async { Err(CredentialError::Unreadable { place: "/run/token".into(), reason: "gone".into() }) })
     }
 }
 
@@ -204,10 +216,11 @@ async fn a_signed_request_carries_the_signature_and_not_the_slot() {
     let (egress, seen, _) = egress(grants(), &Limits::default(), Response::default());
     let headers = [
         ("x-autoscaler-credential", "api"),
-        ("host", "evil.example"),
+        ("host", "API.utho.com"),
         ("connection", "close"),
         ("te", "trailers"),
-        ("transfer-encoding", "chunked"),
+        ("accept-encoding", "gzip"),
+        ("range", "bytes=0-3"),
         ("content-length", "999"),
         ("accept", "application/json"),
     ];

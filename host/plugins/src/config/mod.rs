@@ -1,6 +1,8 @@
 //! The operator's file about plug-ins (`--plugin-config`): which there are, and what each is granted.
 //!
 //! ```yaml
+//! network:
+//!   cluster-cidrs: [10.244.0.0/16, 10.96.0.0/12]
 //! plugins:
 //!   utho:
 //!     file: /plugins/utho.wasm
@@ -13,18 +15,26 @@
 //! ```
 //!
 //! Unknown keys are errors: a grant with a spelling mistake must not pass for one that was never meant.
+//! `docs/plugin-config.md` tells every key.
+
+mod credential;
+mod network;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde_saphyr::{Location, Options, Spanned};
 
-use crate::egress::{AddressPolicy, Bearer, Credential, Grant, HostPattern, NetworkGrants, Signer};
+pub use self::credential::{CredentialEntry, CredentialKind};
+use self::credential::{RawCredential, Reader};
+use self::network::RawNetwork;
+pub use self::network::{NetworkConfig, ProxyConfig};
+use crate::credentials::{Broker, Credential};
+use crate::egress::{AddressPolicy, Grant, InternetOptions, NetworkGrants};
 use crate::limits::Limits;
 use crate::plugin::Kind;
 
@@ -33,24 +43,9 @@ const MEMORY_MIB: std::ops::RangeInclusive<u32> = 1..=4096;
 /// Longest call that can be set, in seconds.
 const CALL_SECONDS: std::ops::RangeInclusive<u32> = 1..=600;
 
-/// How a credential signs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CredentialKind {
-    /// A token in the header `authorization`.
-    Bearer,
-}
-
-/// A credential of a plug-in.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CredentialEntry {
-    /// How it signs.
-    pub kind: CredentialKind,
-    /// File with the secret.
-    pub file: PathBuf,
-    /// Hosts that it may be used for.
-    pub hosts: Vec<String>,
-}
+/// Largest bodies that can be set: of requests in KiB, of responses in MiB.
+const REQUEST_KIB: std::ops::RangeInclusive<u32> = 1..=16_384;
+const RESPONSE_MIB: std::ops::RangeInclusive<u32> = 1..=256;
 
 /// What the file says about one plug-in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -69,6 +64,10 @@ pub struct Entry {
     pub memory_mib: Option<u32>,
     /// Longest call in seconds.
     pub call_seconds: Option<u32>,
+    /// Largest body of a request in KiB.
+    pub request_kib: Option<u32>,
+    /// Largest body of a response in MiB.
+    pub response_mib: Option<u32>,
     /// Address ranges that are opened for it.
     pub cidrs: Vec<IpNet>,
 }
@@ -80,31 +79,53 @@ impl Entry {
         if let Some(mib) = self.memory_mib.and_then(|mib| usize::try_from(mib).ok()) {
             limits.memory_bytes = mib << 20;
         }
+        let size =
+            |value: Option<u32>, shift: u32| value.and_then(|value| usize::try_from(value).ok()?.checked_shl(shift));
+        limits.request_body_bytes = size(self.request_kib, 10).unwrap_or(limits.request_body_bytes);
+        limits.response_body_bytes = size(self.response_mib, 20).unwrap_or(limits.response_body_bytes);
         if let Some(seconds) = self.call_seconds {
             (limits.read, limits.write) = (Duration::from_secs(seconds.into()), Duration::from_secs(seconds.into()));
         }
         limits
     }
 
-    /// Its grants on the network. `closed`: ranges that no plug-in may reach: pods, services, nodes.
+    /// Its grants on the network, with this machine's clock, environment and network for its credentials. `closed`:
+    /// ranges that no plug-in may reach: pods, services, nodes.
     ///
     /// # Errors
-    /// If a host of a credential is no host.
+    /// As [`Self::brokered_grants`], and if the network cannot be set up.
     pub fn network_grants(&self, file: &str, closed: Vec<IpNet>) -> Result<NetworkGrants, String> {
-        let mut credentials = BTreeMap::new();
-        for (slot, entry) in &self.credentials {
-            let signer: Arc<dyn Signer> = match entry.kind {
-                CredentialKind::Bearer => Arc::new(Bearer::from_file(&entry.file)),
-            };
-            let credential = Credential::new(entry.hosts.iter().map(String::as_str), signer)?;
-            credentials.insert(slot.clone(), credential);
+        if self.credentials.is_empty() {
+            return Ok(self.grants_without_credentials(file, closed));
         }
-        Ok(NetworkGrants {
+        let broker = Broker::of_this_machine(InternetOptions::default()).map_err(|error| error.to_string())?;
+        self.brokered_grants(file, closed, &broker)
+    }
+
+    /// Its grants on the network, with credentials of this broker.
+    ///
+    /// # Errors
+    /// If a credential should come from the environment, and that speaks of none.
+    pub fn brokered_grants(&self, file: &str, closed: Vec<IpNet>, broker: &Broker) -> Result<NetworkGrants, String> {
+        let mut grants = self.grants_without_credentials(file, closed);
+        for (slot, entry) in &self.credentials {
+            let signer = broker.signer(&entry.signer).map_err(|error| format!("credential {slot:?}: {error}"))?;
+            let mut credential = Credential::new(entry.hosts.iter().map(String::as_str), signer)?;
+            if let Some(actions) = &entry.actions {
+                credential = credential.only_for(actions.iter().cloned());
+            }
+            grants.credentials.insert(slot.clone(), credential);
+        }
+        Ok(grants)
+    }
+
+    fn grants_without_credentials(&self, file: &str, closed: Vec<IpNet>) -> NetworkGrants {
+        NetworkGrants {
             hosts: self.hosts.clone(),
-            credentials,
+            credentials: BTreeMap::new(),
             addresses: AddressPolicy { opened: self.cidrs.clone(), closed },
             file: file.to_owned(),
-        })
+        }
     }
 }
 
@@ -113,6 +134,8 @@ impl Entry {
 pub struct PluginConfig {
     /// Its name, for messages.
     pub file: String,
+    /// How the host reaches the internet.
+    pub network: NetworkConfig,
     /// What it says, by name of the plug-in.
     pub plugins: BTreeMap<String, Entry>,
 }
@@ -161,6 +184,8 @@ const EXAMPLE: &str = "plugins:
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
+    #[serde(default)]
+    network: RawNetwork,
     plugins: BTreeMap<Name, RawEntry>,
 }
 
@@ -199,19 +224,13 @@ struct RawEntry {
     cidrs: Vec<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RawCredential {
-    kind: CredentialKind,
-    file: PathBuf,
-    hosts: Vec<Spanned<String>>,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct RawLimits {
     memory_mib: Option<Spanned<u32>>,
     call_seconds: Option<Spanned<u32>>,
+    request_kib: Option<Spanned<u32>>,
+    response_mib: Option<Spanned<u32>>,
 }
 
 impl PluginConfig {
@@ -222,15 +241,16 @@ impl PluginConfig {
     pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let nothing = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
         if nothing {
-            return Ok(Self { file: file.to_owned(), plugins: BTreeMap::new() });
+            return Ok(Self { file: file.to_owned(), ..Self::default() });
         }
         let raw = read(file, text)?;
+        let network = network::read(file, raw.network)?;
         let mut plugins = BTreeMap::new();
         for (Name(name), raw) in raw.plugins {
             let entry = Place { file, plugin: &name }.entry(raw)?;
             plugins.insert(name, entry);
         }
-        Ok(Self { file: file.to_owned(), plugins })
+        Ok(Self { file: file.to_owned(), network, plugins })
     }
 
     /// What it says about a plug-in; nothing is granted to one that it does not mention.
@@ -248,6 +268,11 @@ fn read(file: &str, text: &str) -> Result<RawFile, ConfigError> {
     });
     read.map_err(|error| {
         let key = track.path().to_string();
+        // A value that remembers its place is read as a field of that name.
+        let key = match key.strip_suffix(".value") {
+            Some(shorter) if !key.contains(".settings.") => shorter.to_owned(),
+            _ => key,
+        };
         ConfigError {
             file: file.to_owned(),
             line: error.location().map_or(0, |location| location.line()),
@@ -266,6 +291,10 @@ fn plain(error: &serde_saphyr::Error) -> String {
     text.get(..end).unwrap_or(text).to_owned()
 }
 
+fn error(file: &str, location: Location, key: String, message: String, example: &'static str) -> ConfigError {
+    ConfigError { file: file.to_owned(), line: location.line(), key, message, example }
+}
+
 struct Place<'a> {
     file: &'a str,
     plugin: &'a str,
@@ -273,13 +302,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn error(&self, location: Location, key: &str, message: String, example: &'static str) -> ConfigError {
-        ConfigError {
-            file: self.file.to_owned(),
-            line: location.line(),
-            key: format!("plugins.{}.{key}", self.plugin),
-            message,
-            example,
-        }
+        error(self.file, location, format!("plugins.{}.{key}", self.plugin), message, example)
     }
 
     fn entry(&self, raw: RawEntry) -> Result<Entry, ConfigError> {
@@ -303,7 +326,8 @@ impl Place<'_> {
         }
         let mut credentials = BTreeMap::new();
         for (slot, raw) in raw.credentials {
-            credentials.insert(slot.clone(), self.credential(&slot, raw, &hosts)?);
+            let entry = Reader { spot: self, slot: &slot }.read(raw, &hosts)?;
+            credentials.insert(slot, entry);
         }
         let limit = |value: Option<Spanned<u32>>, key: &str, range: std::ops::RangeInclusive<u32>| match value {
             Some(value) if !range.contains(&value.value) => {
@@ -321,27 +345,10 @@ impl Place<'_> {
             settings: raw.settings,
             memory_mib: limit(raw.limits.memory_mib, "memory-mib", MEMORY_MIB)?,
             call_seconds: limit(raw.limits.call_seconds, "call-seconds", CALL_SECONDS)?,
+            request_kib: limit(raw.limits.request_kib, "request-kib", REQUEST_KIB)?,
+            response_mib: limit(raw.limits.response_mib, "response-mib", RESPONSE_MIB)?,
             cidrs,
         })
-    }
-
-    /// A credential may only go where the plug-in may go.
-    fn credential(&self, slot: &str, raw: RawCredential, grants: &[Grant]) -> Result<CredentialEntry, ConfigError> {
-        let example = "credentials:\n  api: {kind: bearer, file: /var/run/secrets/token, hosts: [api.example.com]}";
-        let mut hosts = vec![];
-        for (index, host) in raw.hosts.iter().enumerate() {
-            let text = &host.value;
-            let fail =
-                |message| self.error(host.referenced, &format!("credentials.{slot}.hosts[{index}]"), message, example);
-            let pattern = HostPattern::parse(text)
-                .map_err(|_| fail(format!("{text:?} is no host name; write it without scheme, port and path")))?;
-            if !grants.iter().any(|grant| grant.reaches(&pattern)) {
-                let key = format!("plugins.{}.hosts", self.plugin);
-                return Err(fail(format!("{text:?} is not granted; add https://{text} under {key} first")));
-            }
-            hosts.push(text.clone());
-        }
-        Ok(CredentialEntry { kind: raw.kind, file: raw.file, hosts })
     }
 }
 
@@ -410,7 +417,10 @@ plugins:
         "plugins.yaml:3: plugins.utho.host: unknown field `host`, expected one of file, kind, hosts, \
          credentials, settings, limits, insecure-http, cidrs"
     )]
-    #[case::unknown_top("plugin: {}\n", "plugins.yaml:1: plugin: unknown field `plugin`, expected one of plugins")]
+    #[case::unknown_top(
+        "plugin: {}\n",
+        "plugins.yaml:1: plugin: unknown field `plugin`, expected one of network, plugins"
+    )]
     #[case::not_encrypted(
         "plugins:\n  utho:\n    hosts:\n      - https://api.utho.com\n      - http://api.utho.com\n",
         "plugins.yaml:5: plugins.utho.hosts[1]: \"http://api.utho.com\": http:// is not encrypted; write https://, or \
@@ -437,7 +447,8 @@ plugins:
     )]
     #[case::credential_kind(
         "plugins:\n  utho:\n    credentials:\n      api: {kind: magic, file: /t, hosts: []}\n",
-        "plugins.yaml:4: plugins.utho.credentials.api.kind: unknown variant `magic`, expected one of bearer"
+        "plugins.yaml:4: plugins.utho.credentials.api.kind: unknown variant `magic`, expected one of bearer, basic, \
+         hmac-header, alicloud-v3, alicloud-v1"
     )]
     #[case::limit(
         "plugins:\n  utho:\n    limits: {memory-mib: 0}\n",

@@ -1,0 +1,110 @@
+//! The section `network`: how the host reaches the internet for all plug-ins.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::{ConfigError, error, range};
+use crate::credentials::Environment;
+use crate::egress::{InternetOptions, NoProxy, Proxy};
+
+/// How the host reaches the internet.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NetworkConfig {
+    /// A proxy in between.
+    pub proxy: ProxyConfig,
+    /// File with roots that are trusted besides Mozilla's.
+    pub extra_ca_file: Option<PathBuf>,
+    /// Ranges of pods, services and nodes, which no plug-in may reach.
+    pub cluster_cidrs: Vec<IpNet>,
+}
+
+/// Which proxy.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ProxyConfig {
+    /// None.
+    #[default]
+    Direct,
+    /// What `HTTPS_PROXY` and `NO_PROXY` say.
+    Environment,
+    /// This one.
+    Given(Proxy),
+}
+
+const EXAMPLE: &str = "network:
+  proxy: http://proxy.example:3128
+  no-proxy: [.internal.example, 10.0.0.0/8]
+  extra-ca-file: /etc/plimsoll/ca.pem
+  cluster-cidrs: [10.244.0.0/16, 10.96.0.0/12]";
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct RawNetwork {
+    proxy: Option<Spanned<String>>,
+    no_proxy: Vec<Spanned<String>>,
+    extra_ca_file: Option<PathBuf>,
+    cluster_cidrs: Vec<Spanned<String>>,
+}
+
+pub(super) fn read(file: &str, raw: RawNetwork) -> Result<NetworkConfig, ConfigError> {
+    let fail = |at: &Spanned<String>, key: &str, message| {
+        error(file, at.referenced, format!("network.{key}"), message, EXAMPLE)
+    };
+    let mut cluster_cidrs = vec![];
+    for (index, cidr) in raw.cluster_cidrs.iter().enumerate() {
+        let range = range(&cidr.value);
+        cluster_cidrs.push(range.map_err(|message| fail(cidr, &format!("cluster-cidrs[{index}]"), message))?);
+    }
+    for (index, entry) in raw.no_proxy.iter().enumerate() {
+        let read = NoProxy::new([entry.value.as_str()]);
+        read.map_err(|error| fail(entry, &format!("no-proxy[{index}]"), error.to_string()))?;
+    }
+    let proxy = match &raw.proxy {
+        Some(text) if text.value == "environment" && raw.no_proxy.is_empty() => ProxyConfig::Environment,
+        Some(text) if text.value == "environment" => {
+            let message = "environment takes NO_PROXY too; leave no-proxy out".to_owned();
+            return Err(fail(text, "proxy", message));
+        }
+        Some(text) => {
+            let past = NoProxy::new(raw.no_proxy.iter().map(|entry| entry.value.as_str()));
+            let proxy = past.and_then(|past| Proxy::new(&text.value, past));
+            // Not the text: it may hold a password.
+            ProxyConfig::Given(proxy.map_err(|error| fail(text, "proxy", error.to_string()))?)
+        }
+        None => match raw.no_proxy.first() {
+            Some(entry) => return Err(fail(entry, "no-proxy", "has no effect without proxy".to_owned())),
+            None => ProxyConfig::Direct,
+        },
+    };
+    Ok(NetworkConfig { proxy, extra_ca_file: raw.extra_ca_file, cluster_cidrs })
+}
+
+impl NetworkConfig {
+    /// How to reach the internet. Reads the file of roots.
+    ///
+    /// # Errors
+    /// If that cannot be read, or the environment's proxy makes no sense.
+    pub fn internet_options(&self, environment: &Environment) -> Result<InternetOptions, String> {
+        let proxy = match &self.proxy {
+            ProxyConfig::Direct => None,
+            ProxyConfig::Environment => Proxy::from_environment(environment)
+                .map_err(|error| format!("HTTPS_PROXY or NO_PROXY cannot be used: {error}"))?,
+            ProxyConfig::Given(proxy) => Some(proxy.clone()),
+        };
+        let roots = |path: &PathBuf| {
+            let fail = |error| format!("network.extra-ca-file: {} cannot be read: {error}", path.display());
+            std::fs::read(path).map_err(fail)
+        };
+        let extra_roots_pem = self.extra_ca_file.as_ref().map(roots).transpose()?;
+        Ok(InternetOptions { extra_roots_pem, proxy, ..InternetOptions::default() })
+    }
+
+    /// Ranges that no plug-in may reach: the cluster's, and the address of the API server.
+    pub fn closed_ranges(&self, environment: &Environment) -> Vec<IpNet> {
+        let server = environment.get("KUBERNETES_SERVICE_HOST").and_then(|host| host.parse::<IpAddr>().ok());
+        self.cluster_cidrs.iter().copied().chain(server.map(IpNet::from)).collect()
+    }
+}
