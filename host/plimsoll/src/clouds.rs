@@ -41,22 +41,20 @@ pub(crate) struct Clouds {
 
 impl Clouds {
     pub(crate) fn new(providers: Vec<Provider>) -> Self {
-        let attach = |provider| Attached {
-            provider,
-            capabilities: None,
-            revision: None,
-            snapshot: Snapshot::default(),
-            trouble: None,
-            template_versions: BTreeMap::new(),
-        };
         Self {
-            attached: providers.into_iter().map(attach).collect(),
+            attached: providers.into_iter().map(Attached::new).collect(),
             snapshot: Snapshot::default(),
             capabilities: Capabilities::default(),
             templates: BTreeMap::new(),
             prices: None,
             fixed: BTreeMap::new(),
         }
+    }
+
+    /// Puts one provider in the place of all. What was known of the cloud stays until the new one has read it.
+    pub(crate) fn replace(&mut self, provider: Provider) {
+        let snapshot = self.attached.drain(..).next().map(|attached| attached.snapshot).unwrap_or_default();
+        self.attached.push(Attached { snapshot, ..Attached::new(provider) });
     }
 
     /// Reads every cloud. A provider that fails keeps its last good state, marked as not read, so that nothing is
@@ -157,6 +155,17 @@ impl Clouds {
 }
 
 impl Attached {
+    fn new(provider: Provider) -> Self {
+        Self {
+            provider,
+            capabilities: None,
+            revision: None,
+            snapshot: Snapshot::default(),
+            trouble: None,
+            template_versions: BTreeMap::new(),
+        }
+    }
+
     async fn refresh(
         &mut self,
         cluster: &Cluster,

@@ -19,7 +19,8 @@ use crate::clouds::Clouds;
 use crate::demo::narrate::{self, Line, Voice};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
-use crate::{drive, flags, providers, terminal};
+use crate::providers::{self, Slot};
+use crate::{drive, flags, terminal};
 
 /// Plays the scenario to its end.
 pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), Exit> {
@@ -30,7 +31,7 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let options = HostOptions { clock: Arc::new(clock), observer: Arc::new(events.clone()), ..HostOptions::default() };
     let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
     let library = Library::open(&host, &settings.expander, expanders::library_options(matches)?).await;
-    let provider = providers::of_cloud(matches, &host).await?;
+    let slot = providers::Slot::new(matches, &host, Arc::new(clock))?;
     let mut world = World::new(clock.begun());
     scenario.set_up(&mut world).map_err(Exit::bad_input)?;
     let length = scenario.length;
@@ -41,7 +42,8 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
         begun: clock.begun(),
         settings,
         memory: Memory::default(),
-        clouds: Clouds::new(vec![provider]),
+        clouds: Clouds::new(vec![]),
+        slot,
         library,
         events,
         voice: Voice::default(),
@@ -75,6 +77,7 @@ struct Stage {
     settings: Settings,
     memory: Memory,
     clouds: Clouds,
+    slot: Slot,
     library: Library,
     events: Events,
     voice: Voice,
@@ -91,6 +94,11 @@ impl Stage {
             world.cluster.clone()
         };
         self.library.poll().await;
+        match self.slot.poll().await {
+            Ok(Some(provider)) => self.clouds.replace(provider),
+            Ok(None) => {}
+            Err(why) => self.events.add(why),
+        }
         let mut troubles = self.clouds.refresh(&seen).await;
         let (prepared, cluster, happened) = {
             let mut world = lock(&self.world);

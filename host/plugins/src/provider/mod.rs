@@ -50,6 +50,8 @@ pub struct Setup {
     pub cluster_name: String,
     /// User agent for requests to the cloud.
     pub user_agent: String,
+    /// What else the host knows, such as the `region` that the environment names.
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// What to read.

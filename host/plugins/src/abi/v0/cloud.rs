@@ -106,7 +106,11 @@ impl From<&Setup> for cloud::Setup {
             discovery: setup.discovery.clone(),
             cluster_name: setup.cluster_name.clone(),
             user_agent: setup.user_agent.clone(),
-            attributes: vec![],
+            attributes: setup
+                .attributes
+                .iter()
+                .map(|(key, value)| types::KeyValue { key: key.clone(), value: value.clone() })
+                .collect(),
         }
     }
 }
