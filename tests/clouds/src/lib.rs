@@ -18,6 +18,7 @@ pub mod faults;
 pub mod journal;
 pub mod nodes;
 pub mod stale;
+pub mod utho;
 
 pub use answer::{Answer, Lost, Reply};
 pub use chance::Chance;
