@@ -53,7 +53,7 @@ pub struct AliCloud {
     /// Who may do what.
     pub account: Account,
     /// What a machine can ask about itself.
-    pub metadata: Metadata,
+    pub metadata: actions::metadata::Service,
     /// Variations in answers.
     pub quirks: Quirks,
     oidc_secret: String,
@@ -95,7 +95,7 @@ impl AliCloud {
         let cloud = Self {
             kept: Kept::new(world),
             account,
-            metadata: scenario.metadata,
+            metadata: actions::metadata::Service::new(scenario.metadata),
             quirks: scenario.quirks.unwrap_or_else(|| Quirks::by_chance(&mut chance)),
             oidc_secret: scenario.oidc_secret,
             plain_http: scenario.plain_http,

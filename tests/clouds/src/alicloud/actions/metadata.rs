@@ -40,10 +40,22 @@ pub struct Metadata {
     pub allow: Vec<String>,
     /// How long a temporary key lasts; zero: six hours.
     pub lifetime_s: u32,
-    #[serde(skip)]
+}
+
+/// The service: what it knows and what it has given out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Service {
+    /// What it knows.
+    pub known: Metadata,
     tokens: BTreeMap<String, UnixMs>,
-    #[serde(skip)]
     current: Option<Key>,
+}
+
+impl Service {
+    /// A service that nobody has asked yet.
+    pub fn new(known: Metadata) -> Self {
+        Self { known, tokens: BTreeMap::new(), current: None }
+    }
 }
 
 const ROOT: &str = "/latest/meta-data/";
@@ -75,7 +87,7 @@ pub(in crate::alicloud) fn serve(
     context: &mut Context<'_>,
 ) -> Response<Bytes> {
     match (incoming.method.as_str(), incoming.path.as_str()) {
-        ("PUT", "/latest/api/token") if cloud.metadata.mode != Mode::PlainOnly => token(cloud, incoming, context),
+        ("PUT", "/latest/api/token") if cloud.metadata.known.mode != Mode::PlainOnly => token(cloud, incoming, context),
         ("GET", path) => match path.strip_prefix(ROOT) {
             Some(rest) => match admitted(cloud, incoming, context.now) {
                 Ok(()) => read(cloud, rest, context),
@@ -101,7 +113,7 @@ fn token(cloud: &mut AliCloud, incoming: &Incoming, context: &mut Context<'_>) -
 fn admitted(cloud: &AliCloud, incoming: &Incoming, now: UnixMs) -> Result<(), Box<Response<Bytes>>> {
     let sent = incoming.header("x-aliyun-ecs-metadata-token");
     let valid = cloud.metadata.tokens.get(sent).is_some_and(|expires| now < *expires);
-    match cloud.metadata.mode {
+    match cloud.metadata.known.mode {
         Mode::TokenOnly if sent.is_empty() => Err(Box::new(page(403, "Forbidden"))),
         Mode::TokenOnly | Mode::Both if !sent.is_empty() && !valid => Err(Box::new(page(401, "Unauthorized"))),
         _ => Ok(()),
@@ -119,7 +131,8 @@ fn read(cloud: &mut AliCloud, path: &str, context: &mut Context<'_>) -> Response
         "private-ipv4" => return text("10.0.0.2"),
         _ => {}
     }
-    let (Some(rest), Some(role)) = (path.strip_prefix("ram/security-credentials/"), cloud.metadata.role.clone()) else {
+    let (Some(rest), Some(role)) = (path.strip_prefix("ram/security-credentials/"), cloud.metadata.known.role.clone())
+    else {
         return page(404, "Not Found");
     };
     match rest {
@@ -131,11 +144,15 @@ fn read(cloud: &mut AliCloud, path: &str, context: &mut Context<'_>) -> Response
 
 /// The present temporary key; a new one when the present one has less than a twelfth of its life left.
 fn credentials(cloud: &mut AliCloud, role: &str, context: &mut Context<'_>) -> Response<Bytes> {
-    let lifetime = cloud.metadata.lifetime();
+    let lifetime = cloud.metadata.known.lifetime();
     let expires = |key: &Key| key.session.as_ref().map(|session| session.expires).unwrap_or_default();
     let fresh = cloud.metadata.current.clone().filter(|key| context.now + lifetime / 12 < expires(key));
     let key = fresh.unwrap_or_else(|| {
-        let allow = if cloud.metadata.allow.is_empty() { vec!["*".to_owned()] } else { cloud.metadata.allow.clone() };
+        let allow = if cloud.metadata.known.allow.is_empty() {
+            vec!["*".to_owned()]
+        } else {
+            cloud.metadata.known.allow.clone()
+        };
         let role = Role {
             arn: format!("acs:ram::1234567890123456:role/{role}"),
             allow,
