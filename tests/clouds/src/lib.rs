@@ -18,6 +18,8 @@ pub mod fake;
 pub mod faults;
 pub mod journal;
 pub mod nodes;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod stale;
 
 pub use answer::{Answer, Lost, Reply};

@@ -152,7 +152,8 @@ impl AliCloud {
             return Err(ApiError::bad("InvalidParameter", broken.as_str()));
         }
         let v3 = incoming.is_v3();
-        if !v3 && incoming.parameter("Format") != Some("JSON") {
+        let json = incoming.parameter("Format").is_some_and(|format| format.eq_ignore_ascii_case("json"));
+        if !v3 && !json {
             return Err(ApiError::bad("InvalidParameter.Format", "Format is not JSON, the answer would be XML"));
         }
         if let Some(region) = incoming.parameter("RegionId").filter(|region| *region != self.kept.world.region) {
