@@ -4,7 +4,7 @@ SHELL := bash
 CARGO ?= cargo
 DEMO_ARGS ?=
 
-.PHONY: demo test lint components vectors docs setup
+.PHONY: demo test lint components vectors docs setup honesty
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -14,6 +14,7 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace --no-fail-fast
+	@tests/clouds/honesty/run.sh
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -26,6 +27,10 @@ components: setup
 
 vectors: setup
 	$(CARGO) run --release -p plimsoll-tests-vectors -- tests/vectors/cases/*
+
+# The vendors' own SDKs drive the fake clouds.
+honesty:
+	HONESTY=required tests/clouds/honesty/run.sh
 
 docs:
 	$(CARGO) run --quiet -p plimsoll -- flags > docs/flags.md

@@ -188,10 +188,15 @@ impl Rule {
         self
     }
 
-    fn fits(&self, target: &Target, now: UnixMs) -> bool {
+    /// Whether it is in force for a host at this time, whatever is asked there.
+    pub fn concerns_host(&self, host: &str, now: UnixMs) -> bool {
         self.from.is_none_or(|from| now >= from)
             && self.until.is_none_or(|until| now < until)
-            && self.host.as_ref().is_none_or(|host| target.host.starts_with(host.as_str()))
+            && self.host.as_ref().is_none_or(|wanted| host.starts_with(wanted.as_str()))
+    }
+
+    fn fits(&self, target: &Target, now: UnixMs) -> bool {
+        self.concerns_host(&target.host, now)
             && self.action.as_ref().is_none_or(|action| *action == target.action)
             && self.value.as_ref().is_none_or(|value| target.values.contains(value))
     }

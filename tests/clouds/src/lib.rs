@@ -10,6 +10,7 @@
 //!
 //! A cloud is a plain value without I/O. A test hands it requests; the binary `clouds` serves it over TLS.
 
+pub mod alicloud;
 pub mod answer;
 pub mod chance;
 pub mod clock;
@@ -17,6 +18,8 @@ pub mod fake;
 pub mod faults;
 pub mod journal;
 pub mod nodes;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod stale;
 pub mod utho;
 
