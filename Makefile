@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo test lint components vectors openb docs setup
+.PHONY: bench demo test lint components vectors openb honesty docs setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -15,6 +15,7 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace --no-fail-fast
+	@tests/clouds/honesty/run.sh
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -27,6 +28,10 @@ components: setup
 
 vectors: setup
 	$(CARGO) run --release -p plimsoll-tests-vectors -- tests/vectors/cases/*
+
+# The vendors' own SDKs drive the fake clouds.
+honesty:
+	HONESTY=required tests/clouds/honesty/run.sh
 
 docs:
 	$(CARGO) run --quiet -p plimsoll -- flags > docs/flags.md
