@@ -9,6 +9,7 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store, Trap};
 
 use crate::abi;
+use crate::cache::CompileCache;
 use crate::call::{Busy, Call, CallError, Failure};
 use crate::clock::{Clock, StoppedClock, SystemClock};
 use crate::limits::{Limit, Limits};
@@ -60,6 +61,8 @@ pub struct HostOptions {
     pub randomness: Randomness,
     /// Who wants to know what happens.
     pub observer: Arc<dyn Observer>,
+    /// Where compiled plug-ins are kept; none: each is compiled at every start.
+    pub cache: Option<CompileCache>,
 }
 
 impl Default for HostOptions {
@@ -69,6 +72,7 @@ impl Default for HostOptions {
             clock: Arc::new(SystemClock::new()),
             randomness: Randomness::System,
             observer: Arc::new(Nobody),
+            cache: None,
         }
     }
 }
@@ -76,7 +80,7 @@ impl Default for HostOptions {
 impl HostOptions {
     /// For runs that must repeat exactly: everything that a plug-in sees comes from the driver.
     pub fn deterministic(clock: Arc<dyn Clock>, seed: u64, observer: Arc<dyn Observer>) -> Self {
-        Self { metering: Metering::DETERMINISTIC, clock, randomness: Randomness::Seeded(seed), observer }
+        Self { metering: Metering::DETERMINISTIC, clock, randomness: Randomness::Seeded(seed), observer, cache: None }
     }
 }
 
@@ -147,9 +151,16 @@ impl PluginHost {
         announce(self.0.options.observer.as_ref(), event);
     }
 
-    /// Compiles to machine code; a tenth of a second for a typical provider.
+    /// Compiles to machine code, a tenth of a second for a typical provider, or finds what was compiled before.
     pub(crate) fn compile(&self, wasm: &[u8]) -> wasmtime::Result<Component> {
-        Component::from_binary(&self.0.engine, wasm)
+        let engine = &self.0.engine;
+        let Some(cache) = &self.0.options.cache else { return Component::from_binary(engine, wasm) };
+        if let Some(component) = cache.get(engine, wasm) {
+            return Ok(component);
+        }
+        let component = Component::from_binary(engine, wasm)?;
+        cache.put(engine, wasm, &component);
+        Ok(component)
     }
 
     pub(crate) fn store(&self, sandbox: &Sandbox, start: u32) -> Store<PluginState> {

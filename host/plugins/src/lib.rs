@@ -17,6 +17,7 @@
 //! the contract stay in `abi`; callers see the records of `plimsoll_core`.
 
 mod abi;
+pub mod cache;
 pub mod call;
 pub mod clock;
 pub mod config;

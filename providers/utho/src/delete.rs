@@ -33,9 +33,10 @@ impl<T: Transport> Utho<T> {
         let (cluster, pool) = self.pool(&call.group, deadline)?;
         let mut memory = Memory::of(&self.config.cluster);
         let past = memory.pool(&pool.id);
-        past.observe(&pool, self.now_ms());
+        let now_ms = self.now_ms();
+        past.observe(&pool, now_ms);
         let current = target(&pool, past);
-        let (recreates, unsettled) = (past.recreates(), past.removal_is_unsettled());
+        let (recreates, unsettled) = (past.recreates(now_ms), past.removal_is_unsettled());
         memory.keep();
         if recreates {
             return Err(PluginError::other(RECREATES, WHY_RECREATES).for_group(&pool.id));

@@ -15,8 +15,10 @@ const MINUTE_MS: u64 = 60_000;
 const VISIBLE_AFTER_MS: u64 = 3 * MINUTE_MS;
 /// An answered key is remembered so long.
 const KEYS_MS: u64 = 60 * MINUTE_MS;
-/// A pool that recreates machines is tried again after this time.
-const RECREATES_MS: u64 = 24 * 60 * MINUTE_MS;
+/// A pool that seems to recreate machines is tried again after this time at first, and after twice as long each time.
+const PAUSE_MS: u64 = 30 * MINUTE_MS;
+/// The longest such pause.
+const LONGEST_PAUSE_MS: u64 = 24 * 60 * MINUTE_MS;
 /// Most machines whose first sight is remembered; the host keeps 64 KiB under one key.
 const MOST_MACHINES: usize = 1000;
 
@@ -35,8 +37,18 @@ pub(crate) struct Memory {
 pub(crate) struct Past {
     raise: Option<Raise>,
     removal: Option<Removal>,
-    /// Deleted machines come back: since when this is known, and the count then.
-    recreates: Option<(u64, u32)>,
+    suspicion: Option<Suspicion>,
+}
+
+/// Deleted machines seem to come back. It may also have been somebody who raised the count at the same time, so it is
+/// tried again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Suspicion {
+    /// The count then: a lower one clears it.
+    count: u32,
+    /// How often it was found in a row.
+    times: u32,
+    until_ms: u64,
 }
 
 /// A count that was written.
@@ -113,11 +125,7 @@ impl Past {
             raise.settled |= !raise.earlier.contains(&count) || age(raise.at_ms) > VISIBLE_AFTER_MS;
         }
         self.raise = self.raise.take().filter(|raise| age(raise.at_ms) <= KEYS_MS);
-        if let Some((since, at_count)) = self.recreates
-            && (count < at_count || age(since) > RECREATES_MS)
-        {
-            self.recreates = None;
-        }
+        self.suspicion = self.suspicion.take().filter(|suspicion| count >= suspicion.count);
         let Some(removal) = self.removal.take() else { return };
         if count != removal.before {
             return;
@@ -128,8 +136,15 @@ impl Past {
         }
         let stays = |id: &String| pool.worker(id).is_some_and(|worker| worker.state() != InstanceState::Deleting);
         if !removal.ids.iter().any(stays) {
-            self.recreates = Some((now_ms, count));
+            self.suspect(count, now_ms);
         }
+    }
+
+    fn suspect(&mut self, count: u32, now_ms: u64) {
+        let times = self.suspicion.as_ref().map_or(0, |suspicion| suspicion.times).saturating_add(1);
+        let doubled = PAUSE_MS.saturating_mul(1_u64.checked_shl(times - 1).unwrap_or(u64::MAX));
+        self.suspicion =
+            Some(Suspicion { count, times, until_ms: now_ms.saturating_add(doubled.min(LONGEST_PAUSE_MS)) });
     }
 
     /// A count that was written and may not be visible yet.
@@ -176,9 +191,9 @@ impl Past {
         self.removal.is_some()
     }
 
-    /// Deleted machines come back.
-    pub(crate) fn recreates(&self) -> bool {
-        self.recreates.is_some()
+    /// Deleted machines come back, as far as is known now.
+    pub(crate) fn recreates(&self, now_ms: u64) -> bool {
+        self.suspicion.as_ref().is_some_and(|suspicion| now_ms < suspicion.until_ms)
     }
 }
 
@@ -245,18 +260,25 @@ mod tests {
         let mut past = Past::default();
         past.removed(3, vec!["old".into()], 0);
         past.observe(&pool(count, workers), minutes * MINUTE_MS);
-        assert_eq!(past.recreates(), recreates);
+        assert_eq!(past.recreates(minutes * MINUTE_MS), recreates);
     }
 
     #[test]
-    fn a_pool_that_recreates_gets_another_chance() {
-        for (count, now_ms) in [(2, 10 * MINUTE_MS), (3, RECREATES_MS + 10 * MINUTE_MS)] {
-            let mut past = Past { recreates: Some((5 * MINUTE_MS, 3)), ..Past::default() };
-            past.observe(&pool(3, &[]), 9 * MINUTE_MS);
-            assert!(past.recreates());
-            past.observe(&pool(count, &[]), now_ms);
-            assert!(!past.recreates());
+    fn a_pool_that_recreates_gets_another_chance_and_then_a_longer_pause() {
+        let mut past = Past::default();
+        let mut now_ms = 0;
+        for minutes in [30, 60, 120, 240, 480, 960, 1440, 1440] {
+            past.removed(3, vec!["old".into()], now_ms);
+            now_ms += 4 * MINUTE_MS;
+            past.observe(&pool(3, &[("new", "active")]), now_ms);
+            assert!(past.recreates(now_ms));
+            now_ms += minutes * MINUTE_MS - 1;
+            assert!(past.recreates(now_ms), "{minutes} minutes");
+            now_ms += 1;
+            assert!(!past.recreates(now_ms), "{minutes} minutes");
         }
+        past.observe(&pool(2, &[]), now_ms);
+        assert_eq!(past, Past::default(), "a count that falls clears it");
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Painter<'_> {
     fn group(&mut self, pool: &Pool) -> NodeGroup {
         let past = self.memory.pool(&pool.id);
         past.observe(pool, self.now_ms);
-        let (target, recreates) = (target(pool, past), past.recreates());
+        let (target, recreates) = (target(pool, past), past.recreates(self.now_ms));
         let limits = self.config.limits(pool);
         let error = limits.as_ref().err().cloned().or_else(|| count(pool).err());
         let limits = limits.unwrap_or(Limits { min: 1, max: target.max(1) });

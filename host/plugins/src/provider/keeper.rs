@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as Moment;
 
 use super::instance::Instance;
+use super::pace::{self, Batches, LastRead};
 use super::{RefreshRequest, ReplaceError, Role, Setup, State, Status, answers};
 use crate::call::{Call, CallError, Failure};
 use crate::engine::PluginHost;
@@ -68,6 +69,7 @@ pub(super) struct Keeper {
     instance: Option<Instance>,
     record: Record,
     starts: u32,
+    last_read: LastRead,
 }
 
 impl Keeper {
@@ -79,7 +81,8 @@ impl Keeper {
         settings: BTreeMap<String, String>,
         restarts: RestartPolicy,
     ) -> Self {
-        Self { host, role, sandbox, setup, settings, instance: None, record: Record::new(restarts), starts: 0 }
+        let (record, last_read) = (Record::new(restarts), LastRead::default());
+        Self { host, role, sandbox, setup, settings, instance: None, record, starts: 0, last_read }
     }
 
     pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<Request>) {
@@ -114,15 +117,7 @@ impl Keeper {
                 let _ = reply.send(self.run(Call::SelfTest, work).await);
             }
             Request::Refresh(request, reply) => {
-                let work = async |instance: &mut Instance| {
-                    let answer = instance
-                        .call(Call::Refresh, read, async |guest, store| guest.refresh(store, &request, read).await)
-                        .await?;
-                    answers::refresh(&answer, request.previous_revision.is_some())
-                        .map_err(|what| instance.nonsense(Call::Refresh, what))?;
-                    Ok(answer)
-                };
-                let _ = reply.send(self.run(Call::Refresh, work).await);
+                let _ = reply.send(self.refresh(request, read).await);
             }
             Request::Templates(groups, reply) => {
                 let work = async |instance: &mut Instance| {
@@ -173,18 +168,62 @@ impl Keeper {
         self.run(call, work).await
     }
 
+    /// Not more often than the provider wishes.
+    async fn refresh(&mut self, request: RefreshRequest, read: Duration) -> Answer<Refresh> {
+        let now = self.host.options().clock.monotonic();
+        if let Some(again) = self.last_read.again(&request, now, self.least_interval()) {
+            return Ok(again);
+        }
+        let work = async |instance: &mut Instance| {
+            let answer = instance
+                .call(Call::Refresh, read, async |guest, store| guest.refresh(store, &request, read).await)
+                .await?;
+            answers::refresh(&answer, request.previous_revision.is_some())
+                .map_err(|what| instance.nonsense(Call::Refresh, what))?;
+            Ok(answer)
+        };
+        let answer = self.run(Call::Refresh, work).await?;
+        let interval = self.least_interval();
+        self.last_read.note(&request, &answer, now, interval);
+        Ok(answer)
+    }
+
+    fn least_interval(&self) -> Duration {
+        self.instance.as_ref().map_or(Duration::ZERO, |instance| instance.capabilities.min_refresh_interval)
+    }
+
+    /// Not more at once than the provider wishes.
     async fn delete(&mut self, wish: Delete, write: Duration) -> Answer<DeleteOutcome> {
         let budget = wish.options.deadline.min(write);
         let work = async |instance: &mut Instance| {
-            let Delete { group, ids, expected_target, min_size, force, options } = &wish;
-            let answer = instance
-                .call(Call::DeleteInstances, budget, async |guest, store| {
-                    guest
-                        .delete_instances(store, group, ids, *expected_target, *min_size, *force, options, budget)
-                        .await
-                })
-                .await?;
-            Ok(answers::delete(answer, ids))
+            let begun = Moment::now();
+            let most = match instance.capabilities.max_delete_batch {
+                0 => wish.ids.len(),
+                most => usize::try_from(most).unwrap_or(usize::MAX),
+            };
+            let mut batches = Batches::new(wish.expected_target);
+            let mut done = 0;
+            for (number, ids) in wish.ids.chunks(most.max(1)).enumerate() {
+                let left = if number == 0 { budget } else { budget.saturating_sub(begun.elapsed()) };
+                let answer = match left {
+                    Duration::ZERO if number > 0 => Err(pace::too_late()),
+                    left => match instance.delete(&wish, ids, number, batches.target(), left).await {
+                        Ok(answer) => Ok(answers::delete(answer, ids)),
+                        // What was done before stays done, so only a broken instance makes the whole an error.
+                        Err(error) if number > 0 && error.is_report() => Err(error.into_cloud_error()),
+                        Err(error) => return Err(error),
+                    },
+                };
+                match answer {
+                    Ok(answer) => batches.add(answer),
+                    Err(error) => {
+                        batches.refuse(wish.ids.get(done..).unwrap_or_default(), &error);
+                        break;
+                    }
+                }
+                done += ids.len();
+            }
+            Ok(batches.finish())
         };
         self.run(Call::DeleteInstances, work).await
     }
@@ -297,6 +336,7 @@ impl Keeper {
                 let capabilities = instance.capabilities.clone();
                 self.say_farewell().await;
                 self.record.clear();
+                self.last_read.forget();
                 self.record.started(Moment::now());
                 self.instance = Some(instance);
                 let (origin, sha256) = (plugin.origin().to_string(), plugin.sha256().to_owned());
@@ -323,6 +363,23 @@ impl Keeper {
 }
 
 impl Instance {
+    /// One batch of a delete.
+    async fn delete(
+        &mut self,
+        wish: &Delete,
+        ids: &[InstanceId],
+        number: usize,
+        target: u32,
+        budget: Duration,
+    ) -> Answer<DeleteOutcome> {
+        let Delete { group, min_size, force, options, .. } = wish;
+        let options = pace::options(options, number);
+        self.call(Call::DeleteInstances, budget, async |guest, store| {
+            guest.delete_instances(store, group, ids, target, *min_size, *force, &options, budget).await
+        })
+        .await
+    }
+
     fn nonsense(&self, call: Call, what: String) -> CallError {
         CallError { plugin: self.plugin(), call, failure: Failure::Nonsense { what } }
     }

@@ -10,6 +10,7 @@
 mod answers;
 mod instance;
 mod keeper;
+mod pace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -170,7 +171,8 @@ impl Provider {
         self.ask(Call::SelfTest, Request::SelfTest).await
     }
 
-    /// Reads everything that one loop needs.
+    /// Reads everything that one loop needs. Within the provider's least interval between two reads, the last answer comes
+    /// again, with the time at which it was read.
     ///
     /// # Errors
     /// If it reports a failure, breaks, or contradicts itself. The caller's last snapshot stays the last good one.
@@ -225,7 +227,8 @@ impl Provider {
         self.ask(Call::DecreaseTarget, |reply| Request::DecreaseTarget(wish, reply)).await
     }
 
-    /// Deletes machines. `force`: without waiting. The outcome has exactly one result for each id, in the order of the
+    /// Deletes machines, in as many calls as the provider's largest batch makes needed: the first with the given idempotency
+    /// key, later ones with `KEY-2`, `KEY-3` …. `force`: without waiting. The outcome has exactly one result for each id, in the order of the
     /// question.
     ///
     /// # Errors

@@ -244,3 +244,16 @@ async fn the_file_of_a_provider_is_watched() {
     shelf.write("cloud.wasm", &new);
     assert!(watch.poll(&shelf.host, None).await.unwrap().is_ok());
 }
+
+#[tokio::test]
+async fn a_compiled_plugin_is_found_again_by_the_next_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || std::fs::read_dir(folder.path().join("compiled")).unwrap().count();
+    for _ in 0..2 {
+        let cache = plimsoll_plugins::cache::CompileCache::open(folder.path().join("compiled")).unwrap();
+        let options = plimsoll_plugins::HostOptions { cache: Some(cache), ..Default::default() };
+        let host = plimsoll_plugins::PluginHost::new(options).unwrap();
+        host.load(crate::guests::source("good", None, crate::guests::Guest::provider().build()), None).await.unwrap();
+        assert_eq!(files(), 1);
+    }
+}

@@ -323,3 +323,72 @@ async fn every_call_is_counted_with_its_outcome() {
         ]
     );
 }
+
+/// Says in its capabilities how it wants to be asked: at most so many machines in one delete, and so many milliseconds
+/// between two reads.
+fn choosy(batch: u32, interval_ms: u32) -> Guest {
+    // An answer that is ok has its record at +4; there, the two fields are at +36 and +40.
+    let body = format!(
+        "(i32.store (i32.const 2088) (i32.const {batch})) (i32.store (i32.const 2092) (i32.const {interval_ms}))
+         (i32.const 2048)"
+    );
+    Guest::provider().import(LOG).body("configure", body)
+}
+
+#[tokio::test]
+async fn a_delete_comes_in_batches_with_keys_of_their_own() {
+    // Logs the number of machines and the key.
+    let body = format!(
+        "(i32.store8 (i32.const 64) (i32.add (i32.const 48) (local.get 3))) {} {} (i32.const 1024)",
+        log("(i32.const 64)", "(i32.const 1)"),
+        log("(local.get 7)", "(local.get 8)"),
+    );
+    for (batch, calls) in [
+        (2, &["2", "key-1", "2", "key-1-2", "1", "key-1-3"][..]),
+        (5, &["5", "key-1"]),
+        (0, &["5", "key-1"]),
+        (u32::MAX, &["5", "key-1"]),
+    ] {
+        let (provider, recorder) = provider(&choosy(batch, 0).body("delete-instances", &body), |_| {}).await;
+        let ids: Vec<_> = (0..5).map(|n| format!("i-{n}").as_str().into()).collect();
+        let gone = provider.delete_instances("a".into(), ids.clone(), 9, 0, false, write()).await.unwrap();
+        assert_eq!(gone.results.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>(), ids);
+        assert_eq!(lines(&recorder.take()), calls, "batches of {batch}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_ends_a_delete_and_keeps_what_was_done() {
+    // Refuses from the second call on.
+    let body = format!(
+        "(i32.store8 (i32.const 64) (i32.add (i32.load8_u (i32.const 64)) (i32.const 1)))
+         (if (result i32) (i32.gt_u (i32.load8_u (i32.const 64)) (i32.const 1))
+           (then (i32.store8 (i32.const 3072) (i32.const 1)) (i32.store8 (i32.const 3076) (i32.const 5)) (i32.const 3072))
+           (else (i32.const 1024)))"
+    );
+    let (provider, _) = provider(&choosy(2, 0).body("delete-instances", body), |_| {}).await;
+    let ids: Vec<_> = (0..5).map(|n| format!("i-{n}").as_str().into()).collect();
+    let gone = provider.delete_instances("a".into(), ids, 9, 0, false, write()).await.unwrap();
+    let unknown = |status: &DeleteStatus| matches!(status, DeleteStatus::Failed(e) if e.outcome_unknown);
+    let throttled =
+        |status: &DeleteStatus| matches!(status, DeleteStatus::Failed(e) if e.class == ErrorClass::Throttled);
+    let told: Vec<_> = gone.results.iter().map(|(_, status)| (unknown(status), throttled(status))).collect();
+    assert_eq!(told, [(true, false), (true, false), (false, true), (false, true), (false, true)]);
+}
+
+#[tokio::test]
+async fn a_provider_is_not_read_more_often_than_it_wishes() {
+    let body = format!(
+        "(i32.store8 (i32.const 64) (i32.const 82)) {} (i32.const 1024)",
+        log("(i32.const 64)", "(i32.const 1)")
+    );
+    for (interval_ms, reads) in [(60_000, 1), (0, 3)] {
+        let (provider, recorder) = provider(&choosy(0, interval_ms).body("refresh", &body), |_| {}).await;
+        // The guest's revision is empty, and nothing changes.
+        let question = RefreshRequest { previous_revision: Some(String::new()), ..RefreshRequest::default() };
+        for _ in 0..3 {
+            assert_eq!(provider.refresh(question.clone()).await.unwrap().snapshot, None);
+        }
+        assert_eq!(lines(&recorder.take()).len(), reads, "{interval_ms} ms");
+    }
+}

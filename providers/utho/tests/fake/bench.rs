@@ -1,6 +1,7 @@
 //! A provider, the cloud that it talks to, and what a host does between them.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -115,7 +116,12 @@ pub(crate) fn under_all_seeds(count: u32, test: impl Fn(&mut Bench)) {
 
 /// The same with switches that the test decides.
 pub(crate) fn under_seeds(count: u32, set: impl Fn(&mut Switches), test: impl Fn(&mut Bench)) {
-    for seed in 0..SEEDS {
+    under_these_seeds(0..SEEDS, count, set, test);
+}
+
+/// The same with some of the seeds.
+pub(crate) fn under_these_seeds(seeds: Range<u64>, count: u32, set: impl Fn(&mut Switches), test: impl Fn(&mut Bench)) {
+    for seed in seeds {
         let mut chance = Chance::new(seed);
         let (mut switches, quirks) = (Switches::random(&mut chance), Quirks::random(&mut chance));
         set(&mut switches);

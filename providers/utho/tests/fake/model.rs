@@ -1,12 +1,14 @@
 //! A day of demand, faults and people, for every seed.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use plimsoll_guest::{CallOptions, Deletability, Delete, DeleteStatus, Increase, InstanceState, NodeGroup, Provider};
 use plimsoll_tests_clouds::utho::Order;
 use plimsoll_tests_clouds::{Fault, Rule};
+use rstest::rstest;
 
-use super::bench::{Bench, POOL, under_all_seeds};
+use super::bench::{Bench, POOL, SEEDS, under_these_seeds};
 
 /// From one look to the next, in seconds.
 const PERIOD: u64 = 120;
@@ -132,7 +134,7 @@ fn settle(host: &mut Host, bench: &mut Bench) {
     bench.obey(&Order::Stock { plan: "10045".into(), left: None });
     bench.obey(&Order::Failing { workers: 0 });
     host.wanted = 7;
-    for _ in 0..20 {
+    for _ in 0..60 {
         host.step(bench);
         bench.advance(PERIOD);
     }
@@ -147,7 +149,12 @@ fn settle(host: &mut Host, bench: &mut Bench) {
     }
 }
 
-#[test]
-fn a_day_under_every_seed() {
-    under_all_seeds(2, day);
+/// In parts, which can run at the same time.
+#[rstest]
+#[case(0..25)]
+#[case(25..50)]
+#[case(50..75)]
+#[case(75..SEEDS)]
+fn a_day_under_every_seed(#[case] seeds: Range<u64>) {
+    under_these_seeds(seeds, 2, |_| {}, day);
 }

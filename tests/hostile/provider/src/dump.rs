@@ -12,7 +12,7 @@ const PIECE: usize = 512 << 10;
 pub(crate) fn everything(setup: &Setup, deadline: Deadline) -> Result<RefreshAnswer, PluginError> {
     let signed = Client::new(ECHO, Wasi)?.credential("api");
     // Ways to have the echo in another shape than the one that the host cleans.
-    let request = Request::get("/echo")
+    let request = Request::get("/")
         .query("Group", "asg-1")
         .header("x-acs-action", "DescribeScalingGroups")
         .header("x-acs-version", "2014-08-28")
@@ -32,7 +32,10 @@ pub(crate) fn everything(setup: &Setup, deadline: Deadline) -> Result<RefreshAns
     for key in ["misdeed", "api", "token", "credentials", "credentials.api"] {
         told.push(format!("setting {key} {:?}", config::get(key)));
     }
-    told.extend(std::env::vars().map(|(name, value)| format!("variable {name} {value}")));
+    // All at once cannot be asked for on a platform without an environment.
+    for name in ["ID", "SECRET", "TOKEN", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN"] {
+        told.push(format!("variable {name} {:?}", std::env::var(name)));
+    }
     for text in &told {
         log::info(text);
     }
