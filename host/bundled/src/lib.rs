@@ -36,7 +36,8 @@ pub const EXPANDERS: &[(&str, &[u8])] = &[
 ];
 
 /// The providers of clouds by name, each a component of the world `cloud-provider`.
-pub const PROVIDERS: &[(&str, &[u8])] = &[];
+pub const PROVIDERS: &[(&str, &[u8])] =
+    &[("alicloud", embedded!("provider-alicloud")), ("utho", embedded!("provider-utho"))];
 
 /// The provider of the simulated cloud, a component of the world `cloud-provider` with prices.
 pub const SIMULATED_PROVIDER: &[u8] = embedded!("provider-simulated");

@@ -12,6 +12,7 @@ mod support;
 
 use std::time::Duration;
 
+use plimsoll_core::cloud::ErrorClass;
 use plimsoll_core::memory::Stage;
 use support::{Scene, WEB, all, group_of, node, pod};
 
@@ -139,7 +140,7 @@ fn a_node_goes_step_by_step() {
     assert!(scene.done.is_empty(), "{:?}", scene.done);
     scene.now = scene.now + Duration::from_secs(10);
     scene.turn();
-    assert_eq!(scene.done, ["delete n1", "evict shop/a"]);
+    assert_eq!(scene.done, ["evict shop/a", "delete n1"]);
     assert!(matches!(scene.memory.removals["n1"].stage, Stage::Deleting(_)));
     // The pod left, the empty node is gone.
     scene.done.clear();
@@ -152,6 +153,37 @@ fn a_node_goes_step_by_step() {
     scene.turn();
     assert_eq!(scene.done, ["delete n2"]);
     assert!(!scene.memory.removals.contains_key("n1"));
+}
+
+#[test]
+fn machines_of_a_group_go_in_one_request_and_a_busy_cloud_is_asked_again() {
+    let mut scene = Scene::new(&three_nodes());
+    scene.turn();
+    scene.done.clear();
+    scene.deletes = vec![ErrorClass::Conflict];
+    scene.now = scene.now + Duration::from_secs(10);
+    scene.turn();
+    assert_eq!(scene.done, ["delete n1 n2 n3"]);
+    assert!(matches!(scene.memory.removals["n1"].stage, Stage::Settling(_)), "it stays on its way out");
+    scene.done.clear();
+    scene.turn();
+    assert_eq!(scene.done, ["delete n1 n2 n3"]);
+    assert!(matches!(scene.memory.removals["n1"].stage, Stage::Deleting(_)));
+}
+
+#[test]
+fn a_cloud_that_will_never_delete_is_not_asked_for_ever() {
+    for (name, class, wait) in [("busy for too long", ErrorClass::Conflict, 1000), ("refused", ErrorClass::Auth, 10)] {
+        let mut scene = Scene::new(&three_nodes());
+        scene.settings.max_scale_down_parallelism = 1;
+        scene.turn();
+        scene.done.clear();
+        scene.deletes = vec![class];
+        scene.now = scene.now + Duration::from_secs(wait);
+        scene.snapshot.groups[0].observed_at = scene.now;
+        scene.turn();
+        assert_eq!(scene.done[..2], ["delete n1", "untaint n1"], "{name}");
+    }
 }
 
 #[test]

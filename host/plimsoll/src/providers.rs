@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use plimsoll_plugins::clock::Clock;
 use plimsoll_plugins::config::Entry;
 use plimsoll_plugins::credentials::{Broker, Environment};
-use plimsoll_plugins::egress::{AddressPolicy, Internet, InternetOptions, NetworkGrants};
+use plimsoll_plugins::egress::{Internet, InternetOptions, NetworkGrants};
 use plimsoll_plugins::plugin::Kind;
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::{Origin, PluginConfig, PluginHost, Provider, Source};
@@ -198,9 +198,8 @@ fn grants(
     environment: &Environment,
     internet: &InternetOptions,
 ) -> Result<NetworkGrants, Exit> {
-    let own_network = Internet::new(AddressPolicy::everything(), internet.clone())
-        .map_err(|error| Exit::bad_input(format!("the network cannot be set up: {error}")))?;
-    let broker = Broker::new(clock, environment.clone(), Arc::new(own_network));
+    let broker = Broker::reaching(clock, environment.clone(), internet.clone())
+        .map_err(|error| Exit::bad_input(error.to_string()))?;
     let closed = config.network.closed_ranges(environment);
     entry.brokered_grants(&config.file, closed, &broker).map_err(Exit::bad_input)
 }

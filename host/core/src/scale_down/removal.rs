@@ -1,11 +1,12 @@
 //! A node on its way out, from loop to loop: taint, settle, check again, evict, wait, delete. When anything changes in
 //! between, the taint is taken off again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_model::Time;
 
-use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId};
+use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, ErrorClass, GroupId, InstanceId};
 use crate::control_loop::{Action, Loop};
 use crate::drain::Fate;
 use crate::guard;
@@ -15,6 +16,9 @@ use crate::plan::{PodIndex, Warning};
 
 /// A deletion that the cloud accepted is expected to be visible by then.
 const DELETE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// A deletion that the cloud cannot take just now is asked for again for so long.
+const RETRY_PATIENCE: Duration = Duration::from_secs(900);
 
 /// What the pods of a node on its way out say.
 struct Occupancy {
@@ -26,9 +30,25 @@ struct Occupancy {
     objection: Option<String>,
 }
 
+/// Whether a node on its way out is ready to be deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Advance {
+    /// Something else comes first.
+    Waits,
+    /// Nothing is on it any more.
+    Deletable,
+}
+
+/// Failures that say nothing of the machine: the cloud is busy or cannot be reached.
+fn passes(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Conflict | ErrorClass::Throttled | ErrorClass::Transient)
+}
+
 impl Loop<'_> {
-    /// Takes every removal one step further.
+    /// Takes every removal one step further. Machines of one group are deleted in one request: a cloud that is busy with
+    /// a first one would refuse the others.
     pub(crate) fn advance_removals(&mut self) {
+        let mut ready: BTreeMap<GroupId, Vec<(NodeIndex, String, InstanceId)>> = BTreeMap::new();
         let removals: Vec<(String, Removal)> =
             self.memory.removals.iter().map(|(name, removal)| (name.clone(), removal.clone())).collect();
         for (name, removal) in removals {
@@ -37,11 +57,16 @@ impl Loop<'_> {
                 self.memory.removals.remove(&name);
                 continue;
             };
-            self.advance(node, &name, removal);
+            if self.advance(node, &name, &removal) == Advance::Deletable {
+                ready.entry(removal.group).or_default().push((node, name, removal.instance));
+            }
+        }
+        for (group, nodes) in ready {
+            self.delete(&group, nodes);
         }
     }
 
-    fn advance(&mut self, node: NodeIndex, name: &str, removal: Removal) {
+    fn advance(&mut self, node: NodeIndex, name: &str, removal: &Removal) -> Advance {
         let now = self.at();
         let since = |millis: i64| now.since(Time::from_millis(millis));
         match removal.stage {
@@ -59,7 +84,7 @@ impl Loop<'_> {
                     None if !removal.drain && !pods.staying.is_empty() => {
                         self.give_up(node, name, "pods came to it in the meantime".to_owned());
                     }
-                    None if pods.staying.is_empty() && pods.leaving == 0 => self.delete(node, name, &removal),
+                    None if pods.staying.is_empty() && pods.leaving == 0 => return Advance::Deletable,
                     None => {
                         self.set_stage(name, Stage::Draining(now.millis()));
                         self.queue.push_back(Action::Evict { node, pods: pods.staying });
@@ -70,7 +95,7 @@ impl Loop<'_> {
                 let pods = self.occupancy(node);
                 let patience = self.settings.max_graceful_termination + self.settings.max_pod_eviction_time;
                 if pods.staying.is_empty() && pods.leaving == 0 {
-                    self.delete(node, name, &removal);
+                    return Advance::Deletable;
                 } else if since(begun) > patience {
                     self.give_up(node, name, format!("pods did not leave within {}s", patience.as_secs()));
                 } else if !pods.staying.is_empty() {
@@ -84,6 +109,7 @@ impl Loop<'_> {
             }
             Stage::Deleting(_) => {}
         }
+        Advance::Waits
     }
 
     fn occupancy(&self, node: NodeIndex) -> Occupancy {
@@ -122,30 +148,36 @@ impl Loop<'_> {
         }
     }
 
-    fn delete(&mut self, node: NodeIndex, name: &str, removal: &Removal) {
-        let Some(index) = self.group_index(&removal.group) else { return };
+    /// Asks for the deletion of machines of one group, as many as the guard lets pass.
+    fn delete(&mut self, group: &GroupId, nodes: Vec<(NodeIndex, String, InstanceId)>) {
+        let Some(index) = self.group_index(group) else { return };
         let (Some(view), Some(state)) = (self.view(index), self.groups.get(index)) else { return };
         let mut cloud = view.cloud.clone();
         cloud.target_size = state.target;
-        let instances = vec![removal.instance.clone()];
-        if let Err(rule) = guard::delete(&cloud, &instances, self.at()) {
-            self.plan.warnings.push(Warning::Guarded { group: cloud.id, rule: rule.clone() });
-            self.give_up(node, name, rule.to_string());
-            return;
+        let mut instances: Vec<InstanceId> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for (node, name, instance) in nodes {
+            instances.push(instance);
+            if let Err(rule) = guard::delete(&cloud, &instances, self.at()) {
+                instances.pop();
+                self.plan.warnings.push(Warning::Guarded { group: cloud.id.clone(), rule: rule.clone() });
+                self.give_up(node, &name, rule.to_string());
+                continue;
+            }
+            names.push(name);
         }
+        let count = u32::try_from(instances.len()).unwrap_or(u32::MAX);
+        let Some(state) = self.groups.get_mut(index).filter(|_| count > 0) else { return };
+        let expected_target = state.target;
+        // What comes later in this loop must count on these being gone.
+        state.target = state.target.saturating_sub(count);
         let intent = self.memory.ledger.new_intent();
-        self.queue.push_back(Action::Delete {
-            intent,
-            group: cloud.id,
-            instances,
-            expected_target: state.target,
-            min_size: cloud.min_size,
-            reason: format!("node {name} is not needed"),
-        });
-        // Later deletions of this loop must count on this one.
-        if let Some(state) = self.groups.get_mut(index) {
-            state.target = state.target.saturating_sub(1);
-        }
+        let reason = match names.as_slice() {
+            [name] => format!("node {name} is not needed"),
+            names => format!("nodes {} are not needed", names.join(", ")),
+        };
+        let (group, min_size) = (cloud.id, cloud.min_size);
+        self.queue.push_back(Action::Delete { intent, group, instances, expected_target, min_size, reason });
     }
 
     pub(crate) fn deleted(
@@ -166,29 +198,39 @@ impl Loop<'_> {
             let failure = match &result {
                 Ok(outcome) => match outcome.results.iter().find(|(id, _)| *id == instance).map(|(_, status)| status) {
                     Some(DeleteStatus::Accepted | DeleteStatus::AlreadyGone) => None,
-                    Some(DeleteStatus::Failed(error)) => Some(error.to_string()),
-                    Some(DeleteStatus::Skipped(why)) => Some(why.clone()),
-                    None => Some("the cloud said nothing of this machine".to_owned()),
+                    Some(DeleteStatus::Failed(error)) => Some((error.to_string(), passes(error.class))),
+                    Some(DeleteStatus::Skipped(why)) => Some((why.clone(), true)),
+                    None => Some(("the cloud said nothing of this machine".to_owned(), false)),
                 },
                 // It may be on its way out; the next read tells. Until then nothing lands on it.
                 Err(error) if error.outcome_unknown => None,
-                Err(error) => Some(error.to_string()),
+                Err(error) => Some((error.to_string(), passes(error.class))),
             };
             match failure {
                 None => self.set_stage(&name, Stage::Deleting(now)),
-                Some(reason) => {
-                    if let Some(index) = self.group_index(group)
-                        && let Some(state) = self.groups.get_mut(index)
-                    {
-                        state.target += 1;
-                    }
-                    let symbol = self.observation.cluster.symbols.find(&name);
-                    let node = symbol.and_then(|symbol| self.observation.node_by_name.get(&symbol).copied());
-                    if let Some(node) = node {
-                        self.give_up(node, &name, reason);
-                    }
-                }
+                Some((reason, passes)) => self.not_deleted(group, &name, reason, passes),
             }
+        }
+    }
+
+    /// A machine that was not deleted: asked for again in the next loop if what is in the way passes, else given up.
+    fn not_deleted(&mut self, group: &GroupId, name: &str, reason: String, passes: bool) {
+        if let Some(index) = self.group_index(group)
+            && let Some(state) = self.groups.get_mut(index)
+        {
+            state.target += 1;
+        }
+        let begun = match self.memory.removals.get(name).map(|removal| &removal.stage) {
+            Some(Stage::Settling(begun) | Stage::Draining(begun)) => Some(Time::from_millis(*begun)),
+            _ => None,
+        };
+        if passes && begun.is_some_and(|begun| self.at().since(begun) < RETRY_PATIENCE) {
+            return;
+        }
+        let symbol = self.observation.cluster.symbols.find(name);
+        let node = symbol.and_then(|symbol| self.observation.node_by_name.get(&symbol).copied());
+        if let Some(node) = node {
+            self.give_up(node, name, reason);
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Scene {
     pub(crate) now: Time,
     /// What the cloud says to increases of a group; accepted if it has nothing to say.
     pub(crate) increases: BTreeMap<String, Vec<Result<u32, ErrorClass>>>,
+    /// What the cloud says to deletions, one after the other; accepted if it has nothing to say.
+    pub(crate) deletes: Vec<ErrorClass>,
     /// Actions that were carried out, in words.
     pub(crate) done: Vec<String>,
     /// Questions that were asked, by expander.
@@ -73,6 +75,7 @@ impl Scene {
             memory,
             now,
             increases: BTreeMap::new(),
+            deletes: vec![],
             done: vec![],
             asked: vec![],
         }
@@ -106,7 +109,7 @@ impl Scene {
                     turn.ranked(ranking);
                 }
                 Step::Act(action) => {
-                    let outcome = carry_out(&action, &mut self.increases);
+                    let outcome = carry_out(&action, &mut self.increases, &mut self.deletes);
                     self.done.push(words(&action, &cluster));
                     turn.acted(outcome);
                 }
@@ -159,7 +162,11 @@ pub(crate) fn error(class: ErrorClass, outcome_unknown: bool) -> CloudError {
     }
 }
 
-fn carry_out(action: &Action, increases: &mut BTreeMap<String, Vec<Result<u32, ErrorClass>>>) -> Outcome {
+fn carry_out(
+    action: &Action,
+    increases: &mut BTreeMap<String, Vec<Result<u32, ErrorClass>>>,
+    deletes: &mut Vec<ErrorClass>,
+) -> Outcome {
     match action {
         Action::Increase { group, delta, expected_target, .. } => {
             let says = increases.get_mut(group.as_str()).filter(|says| !says.is_empty()).map(|says| says.remove(0));
@@ -174,6 +181,7 @@ fn carry_out(action: &Action, increases: &mut BTreeMap<String, Vec<Result<u32, E
                 Err(class) => Err(error(class, class == ErrorClass::Transient)),
             })
         }
+        Action::Delete { .. } if !deletes.is_empty() => Outcome::Delete(Err(error(deletes.remove(0), false))),
         Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
             target_size: expected_target - u32::try_from(instances.len()).unwrap(),
             results: instances.iter().map(|id| (id.clone(), DeleteStatus::Accepted)).collect(),

@@ -1,5 +1,6 @@
 //! The section `network`: how the host reaches the internet for all plug-ins.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use serde_saphyr::Spanned;
 
 use super::{ConfigError, error, range};
 use crate::credentials::Environment;
-use crate::egress::{InternetOptions, NoProxy, Proxy};
+use crate::egress::{Alias, InternetOptions, NoProxy, Proxy};
 
 /// How the host reaches the internet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct NetworkConfig {
     pub extra_ca_file: Option<PathBuf>,
     /// Ranges of pods, services and nodes, which no plug-in may reach.
     pub cluster_cidrs: Vec<IpNet>,
+    /// Names whose addresses are written down.
+    pub host_aliases: Vec<Alias>,
 }
 
 /// Which proxy.
@@ -38,7 +41,8 @@ const EXAMPLE: &str = "network:
   proxy: http://proxy.example:3128
   no-proxy: [.internal.example, 10.0.0.0/8]
   extra-ca-file: /etc/plimsoll/ca.pem
-  cluster-cidrs: [10.244.0.0/16, 10.96.0.0/12]";
+  cluster-cidrs: [10.244.0.0/16, 10.96.0.0/12]
+  host-aliases: {api.example.com: 10.0.0.7}";
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -47,6 +51,7 @@ pub(super) struct RawNetwork {
     no_proxy: Vec<Spanned<String>>,
     extra_ca_file: Option<PathBuf>,
     cluster_cidrs: Vec<Spanned<String>>,
+    host_aliases: BTreeMap<String, Spanned<String>>,
 }
 
 pub(super) fn read(file: &str, raw: RawNetwork) -> Result<NetworkConfig, ConfigError> {
@@ -57,6 +62,11 @@ pub(super) fn read(file: &str, raw: RawNetwork) -> Result<NetworkConfig, ConfigE
     for (index, cidr) in raw.cluster_cidrs.iter().enumerate() {
         let range = range(&cidr.value);
         cluster_cidrs.push(range.map_err(|message| fail(cidr, &format!("cluster-cidrs[{index}]"), message))?);
+    }
+    let mut host_aliases = vec![];
+    for (name, address) in &raw.host_aliases {
+        let alias = Alias::parse(name, &address.value);
+        host_aliases.push(alias.map_err(|error| fail(address, "host-aliases", error.to_string()))?);
     }
     for (index, entry) in raw.no_proxy.iter().enumerate() {
         let read = NoProxy::new([entry.value.as_str()]);
@@ -79,7 +89,7 @@ pub(super) fn read(file: &str, raw: RawNetwork) -> Result<NetworkConfig, ConfigE
             None => ProxyConfig::Direct,
         },
     };
-    Ok(NetworkConfig { proxy, extra_ca_file: raw.extra_ca_file, cluster_cidrs })
+    Ok(NetworkConfig { proxy, extra_ca_file: raw.extra_ca_file, cluster_cidrs, host_aliases })
 }
 
 impl NetworkConfig {
@@ -99,7 +109,8 @@ impl NetworkConfig {
             std::fs::read(path).map_err(fail)
         };
         let extra_roots_pem = self.extra_ca_file.as_ref().map(roots).transpose()?;
-        Ok(InternetOptions { extra_roots_pem, proxy, ..InternetOptions::default() })
+        let aliases = self.host_aliases.clone();
+        Ok(InternetOptions { extra_roots_pem, aliases, proxy, ..InternetOptions::default() })
     }
 
     /// Ranges that no plug-in may reach: the cluster's, and the address of the API server.

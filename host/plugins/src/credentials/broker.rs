@@ -85,8 +85,20 @@ impl Broker {
     /// # Errors
     /// If the network cannot be set up.
     pub fn of_this_machine(network: InternetOptions) -> Result<Self, BrokerError> {
+        Self::reaching(Arc::new(SystemClock::new()), Environment::process(), network)
+    }
+
+    /// Reaches token and metadata services over this network, whatever their addresses.
+    ///
+    /// # Errors
+    /// If the network cannot be set up.
+    pub fn reaching(
+        clock: Arc<dyn Clock>,
+        environment: Environment,
+        network: InternetOptions,
+    ) -> Result<Self, BrokerError> {
         let transport = Arc::new(Internet::new(AddressPolicy::everything(), network)?);
-        Ok(Self::new(Arc::new(SystemClock::new()), Environment::process(), transport))
+        Ok(Self::new(clock, environment, transport))
     }
 
     /// Where keys are had.

@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::address::{AddressPolicy, ClosedAddress};
+use super::alias::Alias;
 use super::proxy::Proxy;
 use super::transport::{ReplyBody, Transport, TransportError};
 use crate::Pending;
@@ -46,6 +47,8 @@ pub struct InternetOptions {
     pub extra_roots_pem: Option<Vec<u8>>,
     /// How long a connection may take, TLS included.
     pub connect_timeout: Duration,
+    /// Names that are not looked up, because the operator says where they are.
+    pub aliases: Vec<Alias>,
     /// A proxy in between. It resolves names, so addresses of names are then not checked here.
     pub proxy: Option<Proxy>,
 }
@@ -62,6 +65,7 @@ impl Default for InternetOptions {
             resolver: Arc::new(SystemResolver),
             extra_roots_pem: None,
             connect_timeout: Duration::from_secs(5),
+            aliases: vec![],
             proxy: None,
         }
     }
@@ -108,14 +112,16 @@ impl Internet {
         let built = |builder: reqwest::ClientBuilder| {
             builder.build().map_err(|error| InternetError::Client(format!("{:?}", error.without_url())))
         };
-        let vetted = Vetted { policy: Arc::new(policy), resolver: options.resolver.clone() };
+        let vetted =
+            Vetted { policy: Arc::new(policy), resolver: options.resolver.clone(), aliases: options.aliases.clone() };
         let direct = built(builder().dns_resolver(Arc::new(vetted)))?;
         let proxied = match options.proxy.clone() {
             Some(proxy) => {
                 let through = reqwest::Proxy::all(proxy.url().clone())
                     .map_err(|error| InternetError::Client(format!("{:?}", error.without_url())))?;
                 // All that this client ever resolves is the proxy's own name.
-                let anywhere = Vetted { policy: Arc::new(AddressPolicy::everything()), resolver: options.resolver };
+                let policy = Arc::new(AddressPolicy::everything());
+                let anywhere = Vetted { policy, resolver: options.resolver, aliases: options.aliases };
                 Some((proxy, built(builder().proxy(through).dns_resolver(Arc::new(anywhere)))?))
             }
             None => None,
@@ -155,11 +161,18 @@ fn tls(extra_roots_pem: Option<&[u8]>) -> Result<ClientConfig, InternetError> {
 struct Vetted {
     policy: Arc<AddressPolicy>,
     resolver: Arc<dyn Resolver>,
+    aliases: Vec<Alias>,
 }
 
 impl Resolve for Vetted {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = self.policy.clone();
+        if let Some(address) = self.aliases.iter().find_map(|alias| alias.of(name.as_str())) {
+            return Box::pin(async move {
+                policy.check(address.ip())?;
+                Ok(Box::new(std::iter::once(address)) as Addrs)
+            });
+        }
         let found = self.resolver.resolve(name.as_str().to_owned());
         Box::pin(async move {
             let mut closed = None;

@@ -8,6 +8,7 @@
 //! Nothing follows a redirect: the plug-in gets it and may ask again, and then takes the whole path again.
 
 pub mod address;
+mod alias;
 mod check;
 mod denial;
 mod grant;
@@ -31,6 +32,7 @@ use tracing::Instrument as _;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error as HttpError, WasiBody};
 
 pub use self::address::{AddressPolicy, ClosedAddress};
+pub use self::alias::{Alias, AliasError};
 pub use self::denial::{Denial, Refusal};
 pub use self::grant::{Grant, GrantError};
 pub(crate) use self::grant::{HostPattern, borrowed};
