@@ -94,6 +94,24 @@ pub fn increase(group: &Group, registered: u32, delta: u32, at: Time) -> Result<
     Ok(())
 }
 
+/// May this group's target fall by so much without a machine having to go? `alive` counts the machines that are there or on
+/// their way.
+///
+/// # Errors
+///
+/// The rule that it would break.
+pub fn decrease(group: &Group, alive: u32, delta: u32, at: Time) -> Result<(), Rule> {
+    readable(group, at)?;
+    let target = group.target_size.saturating_sub(delta);
+    if !group.instances_complete || target < alive {
+        return Err(Rule::BelowRegistered { target, registered: alive });
+    }
+    if target < group.min_size {
+        return Err(Rule::BelowMin { target, min: group.min_size });
+    }
+    Ok(())
+}
+
 /// May these machines be deleted?
 ///
 /// # Errors

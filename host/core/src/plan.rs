@@ -398,6 +398,15 @@ pub enum Warning {
         /// Why.
         error: CloudError,
     },
+    /// A wish for machines that will not come could not be taken back.
+    DecreaseFailed {
+        /// The group.
+        group: GroupId,
+        /// How many nodes fewer were asked for.
+        delta: u32,
+        /// Why not.
+        error: CloudError,
+    },
     /// A write was not sent, because it would break a rule of safety.
     Guarded {
         /// The group.
@@ -429,6 +438,9 @@ impl fmt::Display for Warning {
             },
             Self::IncreaseFailed { group, delta, accepted, error } => {
                 write!(f, "{group}: asked for {delta} nodes, got {accepted}: {error}")
+            }
+            Self::DecreaseFailed { group, delta, error } => {
+                write!(f, "{group}: its target could not be lowered by {delta}: {error}")
             }
             Self::Guarded { group, rule } => write!(f, "{group}: write refused by the guard: {rule}"),
             Self::RemovalFailed { node, reason } => write!(f, "{node}: removal given up: {reason}"),

@@ -12,7 +12,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use support::{Scene, WEB, all, group_of, node};
+use plimsoll_core::cloud::{ErrorClass, ScaleFailure};
+use support::{Scene, WEB, all, empty_group, group_of, node};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -112,6 +113,32 @@ fn unless_the_spread_looks_at_taints() {
     let mut scene = Scene::new(&three_hosts("Honor", 2));
     scene.settings.max_drain_parallelism = 5;
     assert_eq!(scene.turn().going().len(), 1);
+}
+
+#[test]
+fn a_stock_out_leaves_no_wish_behind() {
+    // S12: two nodes were accepted; the cloud then says that they will not come. Their pods get others in the same loop, and
+    // the wish is taken back, so that nobody pays for machines that come when stock returns.
+    let pods = all((0..2).map(|index| app(&format!("p{index}"), "web", "3", None, "")));
+    let groups = empty_group("od", 40, "5", "16Gi", "") + &empty_group("spot", 40, "4", "16Gi", "");
+    let mut scene = Scene::new(&(pods + &groups));
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[("spot", 2)]), "it wastes less");
+    let spot = scene.snapshot.groups.iter_mut().find(|group| group.id.as_str() == "spot").unwrap();
+    spot.target_size = 2;
+    spot.failures = vec![ScaleFailure {
+        id: "activity-1".into(),
+        at: scene.now,
+        missing: 2,
+        error: support::error(ErrorClass::OutOfResources, false),
+        zone: None,
+        instance_type: None,
+    }];
+    scene.done.clear();
+    let told = scene.turn();
+    assert_eq!(scene.done, ["decrease spot -2", "increase od +2"]);
+    assert_eq!(told.growth(), growth(&[("od", 2)]));
+    assert!(scene.memory.backed_off(&"spot".into(), scene.now).is_some());
 }
 
 #[test]

@@ -69,6 +69,11 @@ impl<A: Api> Answers for Acting<'_, A> {
                 let call = self.clouds.increase(group, *delta, *expected_target, key, reason.clone());
                 Outcome::Size(call.await)
             }
+            Action::DecreaseTarget { intent, group, delta, expected_target, reason } => {
+                let key = intent.idempotency_key();
+                let call = self.clouds.decrease(group, *delta, *expected_target, key, reason.clone());
+                Outcome::Size(call.await)
+            }
             Action::Delete { intent, group, instances, expected_target, min_size, reason } => {
                 let key = intent.idempotency_key();
                 let instances = instances.clone();

@@ -138,6 +138,19 @@ impl Clouds {
         call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
     }
 
+    pub(crate) async fn decrease(
+        &self,
+        group: &GroupId,
+        delta: u32,
+        expected_target: u32,
+        idempotency_key: String,
+        reason: String,
+    ) -> Result<SizeOutcome, CloudError> {
+        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let call = self.owner(group)?.decrease_target(group.clone(), delta, expected_target, options);
+        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+    }
+
     pub(crate) async fn delete(
         &self,
         group: &GroupId,

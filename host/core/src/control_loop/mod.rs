@@ -73,6 +73,19 @@ pub enum Action {
         /// Why, for audit trails.
         reason: String,
     },
+    /// Ask the cloud to wish for fewer machines, none of which is there.
+    DecreaseTarget {
+        /// The intent; its key makes the write happen at most once.
+        intent: IntentId,
+        /// The group.
+        group: GroupId,
+        /// How many fewer.
+        delta: u32,
+        /// The target that the cloud should have now.
+        expected_target: u32,
+        /// Why, for audit trails.
+        reason: String,
+    },
     /// Ask the cloud to delete machines.
     Delete {
         /// The intent; its key makes the write happen at most once.
@@ -112,7 +125,7 @@ pub enum Action {
 /// What became of an action.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// Of [`Action::Increase`].
+    /// Of [`Action::Increase`] and [`Action::DecreaseTarget`].
     Size(Result<SizeOutcome, CloudError>),
     /// Of [`Action::Delete`].
     Delete(Result<DeleteOutcome, CloudError>),
@@ -329,6 +342,10 @@ impl<'a> Loop<'a> {
             (Action::Increase { intent, group, delta, .. }, _) => {
                 self.increased(intent, &group, delta, Err(mismatched()));
             }
+            (Action::DecreaseTarget { group, delta, .. }, Outcome::Size(result)) => {
+                self.decreased(&group, delta, result)
+            }
+            (Action::DecreaseTarget { group, delta, .. }, _) => self.decreased(&group, delta, Err(mismatched())),
             (Action::Delete { group, instances, .. }, Outcome::Delete(result)) => {
                 self.deleted(&group, &instances, result);
             }

@@ -51,6 +51,7 @@ impl Loop<'_> {
                     FailureCause::NeverAccepted => "the request was never accepted".to_owned(),
                 };
                 self.memory.back_off(&failure.group, at, reason, self.settings);
+                self.withdraw(view, &failure);
                 self.plan.warnings.push(Warning::Failure(failure));
             }
         }

@@ -1,7 +1,10 @@
 //! From chosen nodes to requests, and back when a request fails.
 
+use crate::cloud::{CloudError, GroupId, InstanceState, SizeOutcome};
 use crate::control_loop::{Action, Loop};
 use crate::guard;
+use crate::ledger::Failure;
+use crate::observation::GroupView;
 use crate::plan::{GroupReason, Warning};
 
 impl Loop<'_> {
@@ -47,6 +50,44 @@ impl Loop<'_> {
         let intent = self.memory.ledger.new_intent();
         let expected_target = state.target;
         self.queue.push_back(Action::Increase { intent, group: cloud.id, delta, expected_target, reason });
+    }
+
+    /// Takes a wish back that the cloud cannot fulfil, lest it does so when nobody needs the machines any more. Only where
+    /// the cloud can lower a target without a machine having to go.
+    pub(crate) fn withdraw(&mut self, view: &GroupView<'_>, failure: &Failure) {
+        let cloud = &view.cloud;
+        let alive = cloud
+            .instances
+            .iter()
+            .filter(|instance| !matches!(instance.state, InstanceState::Deleting | InstanceState::Failed));
+        let alive = u32::try_from(alive.count()).unwrap_or(u32::MAX);
+        let surplus = cloud.target_size.saturating_sub(alive.max(cloud.min_size));
+        let delta = failure.missing.min(surplus);
+        let can = self.observation.capabilities.features.decrease_target;
+        if !can || delta == 0 || guard::decrease(cloud, alive, delta, self.observation.at).is_err() {
+            return;
+        }
+        let intent = self.memory.ledger.new_intent();
+        self.queue.push_back(Action::DecreaseTarget {
+            intent,
+            group: cloud.id.clone(),
+            delta,
+            expected_target: cloud.target_size,
+            reason: format!("{delta} nodes will not come"),
+        });
+    }
+
+    /// What became of a wish that was taken back.
+    pub(crate) fn decreased(&mut self, group: &GroupId, delta: u32, result: Result<SizeOutcome, CloudError>) {
+        match result {
+            Ok(_) => {
+                if let Some(state) = self.group_index(group).and_then(|index| self.groups.get_mut(index)) {
+                    state.target = state.target.saturating_sub(delta);
+                }
+            }
+            // The next read tells what the target is.
+            Err(error) => self.plan.warnings.push(Warning::DecreaseFailed { group: group.clone(), delta, error }),
+        }
     }
 
     /// Takes back new nodes that no cloud gave: their pods are pending again. Returns whether there were any.

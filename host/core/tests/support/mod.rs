@@ -88,7 +88,8 @@ impl Scene {
 
     /// One loop, with an expander of the test's own.
     pub(crate) fn turn_with(&mut self, rank: impl Fn(&str, &RankRequest) -> Ranking) -> Told {
-        let capabilities = Capabilities::default();
+        let mut capabilities = Capabilities::default();
+        capabilities.features.decrease_target = true;
         let none = BTreeMap::new();
         let view = CloudView {
             snapshot: &self.snapshot,
@@ -181,6 +182,13 @@ fn carry_out(
                 Err(class) => Err(error(class, class == ErrorClass::Transient)),
             })
         }
+        Action::DecreaseTarget { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
+            target_size: expected_target - delta,
+            accepted: *delta,
+            activity: None,
+            confirmed: true,
+            shortfall: None,
+        })),
         Action::Delete { .. } if !deletes.is_empty() => Outcome::Delete(Err(error(deletes.remove(0), false))),
         Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
             target_size: expected_target - u32::try_from(instances.len()).unwrap(),
@@ -195,6 +203,7 @@ fn words(action: &Action, cluster: &Cluster) -> String {
     let node = |index: &usize| cluster.text(cluster.nodes[*index].name).to_owned();
     match action {
         Action::Increase { group, delta, .. } => format!("increase {group} +{delta}"),
+        Action::DecreaseTarget { group, delta, .. } => format!("decrease {group} -{delta}"),
         Action::Delete { instances, .. } => {
             let names: Vec<&str> = instances.iter().map(InstanceId::as_str).collect();
             format!("delete {}", names.join(" "))

@@ -201,6 +201,13 @@ impl Answers for Accepting<'_> {
                 confirmed: true,
                 shortfall: None,
             })),
+            Action::DecreaseTarget { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
+                target_size: expected_target.saturating_sub(*delta),
+                accepted: *delta,
+                activity: None,
+                confirmed: true,
+                shortfall: None,
+            })),
             Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
                 target_size: expected_target.saturating_sub(u32::try_from(instances.len()).unwrap_or(u32::MAX)),
                 results: instances.iter().map(|id| (id.clone(), DeleteStatus::Accepted)).collect(),
