@@ -104,7 +104,12 @@ impl Workspace {
     /// # Errors
     /// No folder above `built` is a target folder.
     pub fn new(root: &Path, built: &Path) -> Result<Self, BuildError> {
-        let target = built.ancestors().find(|folder| folder.join(TARGET_FOLDER_MARK).exists());
+        let marked = built.ancestors().find(|folder| folder.join(TARGET_FOLDER_MARK).exists());
+        // A folder that cargo did not make itself, such as a mounted cache, has no mark. Then it is the one above the
+        // profile's folder: TARGET/PROFILE/build/PACKAGE/out, or TARGET/PROFILE/PROGRAM.
+        let of_build =
+            built.ancestors().find(|folder| folder.ends_with("build")).and_then(|build| build.ancestors().nth(2));
+        let target = marked.or(of_build).or_else(|| built.ancestors().nth(2));
         let target = target.ok_or_else(|| BuildError::NoTargetFolder(built.to_owned()))?;
         Ok(Self { root: root.to_owned(), guests_folder: target.join("guests"), target_folder: target.to_owned() })
     }
@@ -241,7 +246,9 @@ fn writing(path: &Path) -> impl Fn(io::Error) -> BuildError {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The place of the build is unknown.
-    #[error("no folder above {0} holds {TARGET_FOLDER_MARK}, so cargo's target folder cannot be found")]
+    #[error(
+        "cargo's target folder cannot be found: no folder above {0} holds {TARGET_FOLDER_MARK}; put that file there"
+    )]
     NoTargetFolder(PathBuf),
     /// A source or a module cannot be read.
     #[error("cannot read {path}: {source}")]

@@ -15,6 +15,7 @@ pub mod cloud;
 pub mod control_loop;
 pub mod drain;
 pub mod guard;
+pub mod health;
 pub mod ledger;
 pub mod limits;
 pub mod memory;

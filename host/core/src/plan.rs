@@ -92,6 +92,8 @@ pub enum GroupReason {
     NoRoundLeft,
     /// No expander of the chain chose it.
     NotChosen,
+    /// The cluster as a whole is not well.
+    Unhealthy,
 }
 
 impl GroupReason {
@@ -105,6 +107,7 @@ impl GroupReason {
             Self::Limit(_) => "ResourceLimits",
             Self::Guarded(_) => "Guard",
             Self::NoRoundLeft | Self::NotChosen => "Expander",
+            Self::Unhealthy => "ClusterHealth",
         }
     }
 }
@@ -123,6 +126,7 @@ impl fmt::Display for GroupReason {
             Self::Guarded(rule) => rule.fmt(f),
             Self::NoRoundLeft => write!(f, "would help, but scale-up-rounds allows no further choice in this loop"),
             Self::NotChosen => write!(f, "would help, but no expander chose it"),
+            Self::Unhealthy => write!(f, "nothing grows while too many nodes are not ready"),
         }
     }
 }
@@ -381,6 +385,8 @@ pub struct ScaleDown {
 /// Something that an operator should know of this loop.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Warning {
+    /// Too many nodes are not ready.
+    Unhealthy(crate::health::Unhealthy),
     /// An expander gave no usable answer.
     Expander(RankingFailure),
     /// The priorities of the groups cannot be read.
@@ -427,6 +433,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use crate::ledger::FailureCause;
         match self {
+            Self::Unhealthy(unhealthy) => unhealthy.fmt(f),
             Self::Expander(failure) => failure.fmt(f),
             Self::Priorities(error) => error.fmt(f),
             Self::Failure(Failure { group, missing, cause }) => match cause {

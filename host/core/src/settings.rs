@@ -36,6 +36,10 @@ pub struct Settings {
     pub likeness: Likeness,
     /// `scale-up-from-zero`: whether to act in a cluster without ready nodes.
     pub scale_up_from_zero: bool,
+    /// `ok-total-unready-count`: so many nodes may be unready, whatever their share.
+    pub ok_total_unready_count: u32,
+    /// `max-total-unready-percentage`: with a larger share of unready nodes nothing is done.
+    pub max_total_unready_percentage: f64,
     /// `new-pod-scale-up-delay`: younger pods are left alone.
     pub new_pod_scale_up_delay: Duration,
     /// `expendable-pods-priority-cutoff`: pods below this never cause growth and never block removal.
@@ -132,6 +136,8 @@ impl Default for Settings {
             balance_similar_node_groups: false,
             likeness: Likeness::default(),
             scale_up_from_zero: true,
+            ok_total_unready_count: 3,
+            max_total_unready_percentage: 45.0,
             new_pod_scale_up_delay: Duration::ZERO,
             expendable_pods_priority_cutoff: -10,
             enforce_node_group_min_size: false,

@@ -142,6 +142,33 @@ fn a_stock_out_leaves_no_wish_behind() {
 }
 
 #[test]
+fn nothing_is_done_while_most_of_the_cluster_is_gone() {
+    let names: Vec<String> = (0..6).map(|index| format!("n{index}")).collect();
+    let bad = |name: &String| node(name, "4", "16Gi", "").replace("status: 'True'", "status: 'Unknown'");
+    let nodes = |unready: usize| {
+        all(names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| if at < unready { bad(name) } else { node(name, "4", "16Gi", "") }))
+    };
+    let rest =
+        app("p", "web", "3", None, "nodeSelector: {kind: new}, ") + &empty_group("g", 5, "4", "16Gi", "kind: new");
+    for (unready, grows) in [(0, true), (3, true), (4, false), (6, false)] {
+        let mut scene = Scene::new(&(nodes(unready) + &rest));
+        let told = scene.turn();
+        assert_eq!(told.growth().len(), usize::from(grows), "{unready} unready");
+        if !grows {
+            assert!(scene.done.is_empty());
+            assert_eq!(told.reasons("shop/p")["g"], "nothing grows while too many nodes are not ready");
+            assert!(told.plan.warnings[0].to_string().starts_with(&format!("{unready} of 6 nodes are not ready")));
+        }
+    }
+    let mut scene = Scene::new(&(nodes(4) + &rest));
+    scene.settings.ok_total_unready_count = 4;
+    assert_eq!(scene.turn().growth(), growth(&[("g", 1)]));
+}
+
+#[test]
 fn pods_that_no_capacity_would_help_are_left_alone() {
     // S28: the scheduler says that a quota, and not the nodes, is what the pod waits for.
     let busy = node("n1", "4", "16Gi", "") + &app("busy", "web", "4", Some("n1"), "");

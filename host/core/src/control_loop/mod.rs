@@ -27,6 +27,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
 use crate::drain::{Budgets, Controllers, DrainRules};
+use crate::health;
 use crate::ledger::IntentId;
 use crate::limits::{Limits, Weight};
 use crate::memory::Memory;
@@ -401,7 +402,15 @@ impl<'a> Loop<'a> {
         Place::Node(node.index())
     }
 
-    fn may_act(&self) -> bool {
+    /// Whether anything may be done in this cluster. If not, every group says why.
+    fn may_act(&mut self) -> bool {
+        if let Err(unhealthy) = health::check(self.observation, self.settings) {
+            self.plan.warnings.push(Warning::Unhealthy(unhealthy));
+            for group in &mut self.groups {
+                group.closed.get_or_insert(GroupReason::Unhealthy);
+            }
+            return false;
+        }
         self.settings.scale_up_from_zero || self.observation.readiness.iter().any(|state| state.ready)
     }
 

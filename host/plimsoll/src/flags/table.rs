@@ -335,15 +335,21 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Float,
         default: "45",
         help: "Share of unready nodes, in percent, above which the cluster is unhealthy and nothing is done",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.max_total_unready_percentage = v.float()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "ok-total-unready-count",
         section: Section::Loop,
         kind: Kind::Int,
         default: "3",
-        help: "Unready nodes always tolerated; also used per group",
-        effect: Effect::Later(NOT_YET),
+        help: "Unready nodes always tolerated, whatever their share",
+        effect: Effect::Sets(|s, v| {
+            s.ok_total_unready_count = v.count()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "scale-up-from-zero",
