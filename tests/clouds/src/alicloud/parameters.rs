@@ -33,7 +33,7 @@ pub enum Kind {
     Text,
     /// Whole number within bounds.
     Number(i64, Bound),
-    /// `true` or `false`.
+    /// `true` or `false`. One of the vendor's own clients writes `True`, so case is free.
     Flag,
     /// One of these.
     OneOf(&'static [&'static str]),
@@ -160,7 +160,7 @@ impl Parameters {
 
     /// A flag.
     pub fn flag(&self, name: &str) -> Option<bool> {
-        self.text(name).map(|text| text == "true")
+        self.text(name).map(is_true)
     }
 
     /// A list; empty if it was not sent.
@@ -172,6 +172,10 @@ impl Parameters {
     pub fn records(&self, name: &str) -> &[BTreeMap<String, String>] {
         self.records.get(name).map(Vec::as_slice).unwrap_or_default()
     }
+}
+
+fn is_true(text: &str) -> bool {
+    text.eq_ignore_ascii_case("true")
 }
 
 fn invalid(name: &str, why: &str) -> ApiError {
@@ -193,7 +197,7 @@ fn scalar(name: &str, value: &str, kind: Kind, probes: &Probes) -> Result<(), Ap
                 .then_some(())
                 .ok_or_else(|| invalid(name, &format!("{value:?} is not a number from {least} to {most}")))
         }
-        Kind::Flag if value != "true" && value != "false" => {
+        Kind::Flag if !is_true(value) && !value.eq_ignore_ascii_case("false") => {
             Err(invalid(name, &format!("{value:?} is neither true nor false")))
         }
         Kind::OneOf(choices) if !choices.contains(&value) => {

@@ -68,11 +68,11 @@ impl Incoming {
         for piece in text.split('&').filter(|piece| !piece.is_empty()) {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
             if piece.contains('+') {
-                self.oddities.push(format!("a space written as + in {piece:?}, expected %20"));
+                self.oddities.push(format!("a space written as + in {name}, expected %20"));
             }
             match decode(name).zip(decode(value)) {
                 Some(pair) => pairs.push(pair),
-                None => self.broken = Some(format!("{piece:?} is not percent-encoded UTF-8")),
+                None => self.broken = Some(format!("the parameter {name} is not percent-encoded UTF-8")),
             }
         }
         pairs
@@ -93,9 +93,11 @@ impl Incoming {
         self.parameters().find(|(candidate, _)| *candidate == name).map(|(_, value)| value)
     }
 
-    /// Whether it is signed, or meant to be, in the headers.
+    /// Whether it is signed, or meant to be, in the headers. The vendor's own client sends `x-acs-action` with either
+    /// signature, so that header alone does not tell.
     pub fn is_v3(&self) -> bool {
-        !self.header("x-acs-action").is_empty() || self.header("authorization").starts_with("ACS3")
+        let named = !self.header("x-acs-action").is_empty() && self.parameter("Action").is_none();
+        named || self.header("authorization").starts_with("ACS3")
     }
 
     /// Name of the operation; empty if there is none.

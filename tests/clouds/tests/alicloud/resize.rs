@@ -83,6 +83,7 @@ fn an_absolute_size_from_a_wrong_sum_kills() {
 
 #[rstest]
 #[case::at_once(Some("true"), "ScaleOut")]
+#[case::as_python_writes_it(Some("True"), "ScaleOut")]
 #[case::later(Some("false"), "CapacityChange")]
 #[case::later_by_default(None, "CapacityChange")]
 fn a_desired_group_moves_its_wish(#[case] sync: Option<&str>, #[case] kind: &str) {
