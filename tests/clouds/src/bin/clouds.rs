@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum};
 use plimsoll_tests_clouds::Cloud;
 use plimsoll_tests_clouds::alicloud::AliCloud;
 use plimsoll_tests_clouds::serve::{Options, Server};
+use plimsoll_tests_clouds::utho::Utho;
 use serde::de::DeserializeOwned;
 
 /// Serve a cloud in memory. Prints one line of JSON with its addresses once it listens.
@@ -39,6 +40,7 @@ struct Arguments {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     Alicloud,
+    Utho,
 }
 
 /// One line per cloud.
@@ -46,6 +48,7 @@ fn start(arguments: &Arguments) -> anyhow::Result<Box<dyn Cloud + Send>> {
     let scenario = arguments.scenario.as_deref();
     Ok(match arguments.cloud {
         Kind::Alicloud => Box::new(AliCloud::start(read(scenario, arguments.now)?)?),
+        Kind::Utho => Box::new(Utho::start(read(scenario, arguments.now)?)?),
     })
 }
 

@@ -9,12 +9,14 @@
 //! settings: see [`Switches`] and [`Quirks`].
 
 mod console;
+mod scenario;
 mod serve;
 mod settings;
 mod wire;
 mod world;
 
 pub use console::Order;
+pub use scenario::{Scenario, ScenarioError, ScenarioPool};
 pub use serve::Utho;
 pub use settings::{Quirks, Switches};
 pub use world::{Plan, Pool, State, Worker, World};

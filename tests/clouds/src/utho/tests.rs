@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 
-use super::{HOST, Order, Quirks, State, Switches, TOKEN, Utho, World};
+use super::{HOST, Order, Quirks, Scenario, State, Switches, TOKEN, Utho, World};
 use crate::{Cause, Cloud as _, Fake, Happening, UnixMs};
 
 const NOW: UnixMs = UnixMs(1_800_000_000_000);
@@ -242,4 +242,16 @@ fn what_a_human_takes_away_comes_back() {
         events.iter().filter(|event| event.what == Happening::Created && event.cause == cause).count()
     };
     assert_eq!((created(Cause::Cloud), created(Cause::Asked)), (1, 0));
+}
+
+#[test]
+fn a_scenario_is_read_and_checked() {
+    let start = |text: &str| Utho::start(serde_json::from_str::<Scenario>(text).unwrap());
+    let pool =
+        |plan: &str| format!(r#"{{"pools": [{{"id": "p", "plan": "{plan}", "min": 1, "max": 5, "count": 2}}]}}"#);
+    let cloud = start(&pool("10045")).unwrap();
+    assert_eq!((count(&cloud), cloud.now()), ((2, 2), UnixMs::parse("2026-01-01T00:00:00Z").unwrap()));
+    assert!(start(&pool("7")).unwrap_err().to_string().contains("expected one of 10045, 10046, 10215"));
+    assert!(start(r#"{"start": "soon"}"#).unwrap_err().to_string().contains("\"soon\""));
+    assert!(serde_json::from_str::<Scenario>(r#"{"pool": []}"#).is_err());
 }
