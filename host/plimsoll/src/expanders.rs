@@ -56,7 +56,42 @@ pub(crate) fn library_options(matches: &ArgMatches) -> Result<LibraryOptions, Ex
 pub(crate) async fn open(matches: &ArgMatches, chain: &[String], events: &Events) -> Result<Library, Exit> {
     let options = HostOptions { observer: Arc::new(events.clone()), ..HostOptions::default() };
     let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
-    Ok(Library::open(&host, chain, library_options(matches)?).await)
+    library(&host, chain, matches, events).await
+}
+
+/// Opens the expanders of a chain in a host. Without any that can be used there would be no choice but by lot.
+pub(crate) async fn library(
+    host: &PluginHost,
+    chain: &[String],
+    matches: &ArgMatches,
+    events: &Events,
+) -> Result<Library, Exit> {
+    let library = Library::open(host, chain, library_options(matches)?).await;
+    if chain.iter().all(|name| library.get(name).is_none()) {
+        let mut reasons = events.take();
+        if chain.iter().any(|name| name == "grpc") {
+            reasons.push("an expander behind gRPC is a plug-in here: see guest-sdk/templates/expander".to_owned());
+        }
+        return Err(Exit::bad_input(format!("--expander={}: {}", chain.join(","), reasons.join("; "))));
+    }
+    for name in unknown_entries(&library_options(matches)?, chain) {
+        events.add(format!(
+            "the plug-in configuration grants something to {name:?}, but there is no plug-in of this name"
+        ));
+    }
+    Ok(library)
+}
+
+/// Entries of the plug-in configuration that are about nothing: neither built in, nor a file, nor named by it.
+fn unknown_entries(options: &LibraryOptions, chain: &[String]) -> Vec<String> {
+    let is_known = |name: &str| {
+        let built_in =
+            plimsoll_bundled::EXPANDERS.iter().chain(plimsoll_bundled::PROVIDERS).any(|&(known, _)| known == name);
+        let file = options.folder.as_ref().is_some_and(|folder| folder.join(format!("{name}.wasm")).exists());
+        built_in || file || chain.iter().any(|known| known == name)
+    };
+    let entries = options.config.plugins.iter().filter(|(name, entry)| entry.file.is_none() && !is_known(name));
+    entries.map(|(name, _)| name.clone()).collect()
 }
 
 /// What plug-ins did that an operator should know, in words, until it is taken.

@@ -73,7 +73,7 @@ impl Stage {
         let options =
             HostOptions { clock: clock.clone(), observer: Arc::new(events.clone()), ..HostOptions::default() };
         let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
-        let library = Library::open(&host, &settings.expander, expanders::library_options(matches)?).await;
+        let library = expanders::library(&host, &settings.expander, matches, &events).await?;
 
         let cloud = world.clone();
         let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {

@@ -115,6 +115,11 @@ impl Value<'_> {
         self.parse("a whole number from 0 up")
     }
 
+    fn share(&self) -> Result<f64, String> {
+        let share = self.float()?;
+        if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("{share} is not a share from 0 to 1")) }
+    }
+
     fn float(&self) -> Result<f64, String> {
         let number: f64 = self.parse("a number")?;
         if number.is_finite() { Ok(number) } else { Err(format!("{:?} is not a finite number", self.last())) }
@@ -282,7 +287,8 @@ fn check(flag: &Flag, value: &Value<'_>) -> Result<(), String> {
 pub(crate) fn normalized(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let one = |argument: OsString| {
         let Some(text) = argument.to_str() else { return argument };
-        let Some(rest) = text.strip_prefix("--").filter(|rest| !rest.is_empty()) else { return argument };
+        let long = text.strip_prefix("--").or_else(|| text.strip_prefix('-').filter(|rest| is_known(rest)));
+        let Some(rest) = long.filter(|rest| !rest.is_empty()) else { return argument };
         let (name, value) = match rest.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (rest, None),
@@ -294,6 +300,12 @@ pub(crate) fn normalized(arguments: impl IntoIterator<Item = OsString>) -> Vec<O
         }
     };
     arguments.into_iter().map(one).collect()
+}
+
+/// Whether a flag of this name, perhaps with a value behind it, is in the table.
+fn is_known(argument: &str) -> bool {
+    let name = argument.split('=').next().unwrap_or(argument).replace('_', "-");
+    table::FLAGS.iter().any(|flag| flag.name == name)
 }
 
 /// The known flag that is most like an unknown one, if any is like it.
@@ -376,6 +388,7 @@ mod tests {
             ("equals", &["--scale-down-unneeded-time=90s"][..]),
             ("a space", &["--scale-down-unneeded-time", "1m30s"]),
             ("underscores", &["--scale_down_unneeded_time=1.5m"]),
+            ("one dash", &["-scale-down-unneeded-time=90s"]),
             ("the last wins", &["--scale-down-unneeded-time=1s", "--scale-down-unneeded-time=90s"]),
         ] {
             assert_eq!(parse(arguments).unwrap().0.scale_down_unneeded_time, Duration::from_secs(90), "{name}");
@@ -407,6 +420,8 @@ mod tests {
             ("--expander=price,price", "twice"),
             ("--expander=price,", "empty name"),
             ("--scan-interval=soon", "duration"),
+            ("--scale-down-utilization-threshold=50", "is not a share from 0 to 1"),
+            ("--v=many", "is not a whole number"),
         ] {
             let error = parse(&[argument]).unwrap_err();
             assert!(error.problem.contains(problem), "{argument}: {}", error.problem);

@@ -3,6 +3,7 @@
 use super::{Effect, Flag, Kind, Section};
 
 const RUN: &str = "matters to a live cluster, which `plimsoll run` cannot serve yet";
+const LOGS: &str = "logs go to standard error; RUST_LOG chooses what is logged";
 const NOT_YET: &str = "is not built yet";
 
 /// All flags, in the order of the help text.
@@ -957,7 +958,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         default: "0.5",
         help: "Node is a candidate if utilization ≤ this; per group",
         effect: Effect::Sets(|s, v| {
-            s.scale_down_utilization_threshold = v.float()?;
+            s.scale_down_utilization_threshold = v.share()?;
             Ok(())
         }),
     },
@@ -968,7 +969,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         default: "0.5",
         help: "Same for GPU nodes; per group",
         effect: Effect::Sets(|s, v| {
-            s.scale_down_gpu_utilization_threshold = v.float()?;
+            s.scale_down_gpu_utilization_threshold = v.share()?;
             Ok(())
         }),
     },
@@ -1249,7 +1250,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Simulate resource claims; cannot be turned off",
-        effect: Effect::Later(RUN),
+        effect: Effect::None("resource claims are always simulated"),
     },
     Flag {
         name: "cluster-snapshot-parallelism",
@@ -1269,5 +1270,181 @@ pub(crate) const FLAGS: &[Flag] = &[
             s.scale_up_rounds = (v.int()? > 0).then_some(v.count()?);
             Ok(())
         }),
+    },
+    Flag {
+        name: "v",
+        section: Section::Process,
+        kind: Kind::Int,
+        default: "0",
+        help: "Verbosity of logs, as klog counts it",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "vmodule",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "Verbosity by source file",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "logtostderr",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "true",
+        help: "Logs go to standard error",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "alsologtostderr",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "Logs go to standard error as well as to files",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "stderrthreshold",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "Logs at or above this severity go to standard error",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-file",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "File for logs",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-dir",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "Folder for log files",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-file-max-size",
+        section: Section::Process,
+        kind: Kind::Int,
+        default: "1800",
+        help: "Largest log file, in megabytes",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-backtrace-at",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "Stack trace when a log line of this place is written",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "add-dir-header",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "Folder of the source file in log headers",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "skip-headers",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "No headers in logs",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "skip-log-headers",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "No headers in log files",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "one-output",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "Each log line in one file only",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "leader-elect",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "true",
+        help: "One of several replicas acts, the one that holds the Lease",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-lease-duration",
+        section: Section::Process,
+        kind: Kind::Duration,
+        default: "15s",
+        help: "How long a Lease that is not renewed holds others off",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-renew-deadline",
+        section: Section::Process,
+        kind: Kind::Duration,
+        default: "10s",
+        help: "How long the leader tries to renew before it gives up",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-retry-period",
+        section: Section::Process,
+        kind: Kind::Duration,
+        default: "2s",
+        help: "Pause between attempts to get or renew the Lease",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-resource-lock",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "leases",
+        help: "Kind of the lock",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-resource-name",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "cluster-autoscaler",
+        help: "Name of the Lease",
+        effect: Effect::Later(RUN),
+    },
+    Flag {
+        name: "leader-elect-resource-namespace",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "Was: namespace of the Lease",
+        effect: Effect::None("the Lease is in --namespace, as in the Go autoscaler"),
+    },
+    Flag {
+        name: "logging-format",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "text",
+        help: "Logs as text or json",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "feature-gates",
+        section: Section::Process,
+        kind: Kind::Slice,
+        default: "",
+        help: "Gates of the Kubernetes components",
+        effect: Effect::None("the gates are those of Kubernetes 1.37 by default"),
     },
 ];

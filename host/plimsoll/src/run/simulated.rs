@@ -30,7 +30,7 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let events = Events::default();
     let options = HostOptions { clock: Arc::new(clock), observer: Arc::new(events.clone()), ..HostOptions::default() };
     let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
-    let library = Library::open(&host, &settings.expander, expanders::library_options(matches)?).await;
+    let library = expanders::library(&host, &settings.expander, matches, &events).await?;
     let slot = providers::Slot::new(matches, &host, Arc::new(clock))?;
     let mut world = World::new(clock.begun());
     scenario.set_up(&mut world).map_err(Exit::bad_input)?;
