@@ -5,6 +5,7 @@ use plimsoll_guest::{Activity, ActivityState, Deadline, PluginError, ScaleFailur
 use serde_json::Value;
 
 use crate::api::{Api, Call, Lenient, PAGE_SIZE, Product};
+use crate::instances::Member;
 use crate::{errors, time};
 
 /// What our own activities carry, so that they are known again.
@@ -86,6 +87,13 @@ impl Deed {
     pub(crate) fn is_recent(&self, now_ms: u64) -> bool {
         let at = self.ended_ms.or(self.started_ms).unwrap_or(now_ms);
         self.runs() || now_ms.saturating_sub(at) <= TOLD_FOR_MS
+    }
+
+    /// Machines that it still has to make, as long as it runs. `asked` and `unit` as for [`failure`](Self::failure).
+    pub(crate) fn outstanding(&self, members: &[Member], asked: Option<u32>, unit: u32) -> u32 {
+        let wanted = asked.or(self.wanted.map(|units| units.div_ceil(unit.max(1)))).unwrap_or(0);
+        let made = members.iter().filter(|member| member.activity == self.id).count();
+        if self.runs() { wanted.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX)) } else { 0 }
     }
 
     /// The contract's record.

@@ -24,7 +24,7 @@ pub(crate) fn read<'a, T: Transport>(
     let now_ms = api.now_ms();
     let doubtful = listings.flat_map(|listing| &listing.members).filter(|member| member.origin == Origin::Entrusted);
     let ids: Vec<_> = doubtful.map(|member| member.id.clone()).collect();
-    memory.prepaid.retain(|id, (_, at_ms)| now_ms.saturating_sub(*at_ms) <= BELIEVED_FOR_MS && ids.contains(id));
+    memory.prepaid.retain(|_, (_, at_ms)| now_ms.saturating_sub(*at_ms) <= BELIEVED_FOR_MS);
     let unknown: Vec<_> = ids.into_iter().filter(|id| !memory.prepaid.contains_key(id)).collect();
     for ids in unknown.chunks(IDS_PER_CALL) {
         let list = serde_json::Value::from(ids.to_vec()).to_string();

@@ -6,7 +6,6 @@ use plimsoll_guest::{Decrease, PluginError, SizeOutcome};
 
 use crate::activities;
 use crate::api::{Api, Call, Product};
-use crate::fingerprint::client_token;
 use crate::increase::{check_status, listed};
 use crate::{capacity, groups};
 
@@ -25,7 +24,7 @@ pub(crate) fn decrease<T: Transport>(api: &mut Api<T>, call: &Decrease) -> Resul
     let wished = call.expected_target.saturating_sub(call.delta);
     let Some(desired) = group.desired else {
         // There is no stored wish: the number falls by itself when the activity ends.
-        return if sizes.target <= wished {
+        return if sizes.target <= wished && !activities::any_runs(api, &call.group, deadline)? {
             Ok(SizeOutcome::accepted(call.delta, sizes.target))
         } else {
             let message =
@@ -58,10 +57,8 @@ pub(crate) fn decrease<T: Transport>(api: &mut Api<T>, call: &Decrease) -> Resul
         return conflict("ScalingActivityInProgress", message);
     }
     if !call.options.dry_run {
-        let request = Call::write(Product::Ess, "ModifyScalingGroup")
-            .group(&call.group)
-            .with("DesiredCapacity", lowered)
-            .with("ClientToken", client_token(&call.options.idempotency_key, &[&call.group, "wish"]));
+        let request =
+            Call::write(Product::Ess, "ModifyScalingGroup").group(&call.group).with("DesiredCapacity", lowered);
         api.ask(&request, deadline)?;
     }
     Ok(SizeOutcome { confirmed: !call.options.dry_run, ..SizeOutcome::accepted(call.delta, wished) })

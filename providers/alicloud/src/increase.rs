@@ -145,10 +145,32 @@ fn send<T: Transport>(
             let remembered = if started { activity.clone() } else { String::new() };
             memory.changes.add(Change { group: call.group.clone(), at_ms, machines: call.delta, activity: remembered });
             let activity = Some(activity).filter(|id| !id.is_empty());
+            raise_wish(api, group, units, deadline)?;
             Ok(SizeOutcome { activity, confirmed: started, ..SizeOutcome::accepted(call.delta, target) })
         }
         Err(error) => recover(api, memory, call, error, target, deadline),
     }
+}
+
+/// Whether a difference moves the stored wish is not promised. Where it did not, ESS would take the new machines for too
+/// many; so the wish is set to what it should be. If the reading is an old one, that changes nothing.
+fn raise_wish<T: Transport>(
+    api: &mut Api<T>,
+    before: &ScalingGroup,
+    units: u32,
+    deadline: Deadline,
+) -> Result<(), PluginError> {
+    let Some(desired) = before.desired else { return Ok(()) };
+    // The growth was accepted and is under way, whatever becomes of this.
+    let accepted = |error: PluginError| error.with_unknown_outcome();
+    let now = groups::one(api, &before.id, deadline).map_err(accepted)?;
+    if now.desired != Some(desired) {
+        return Ok(());
+    }
+    let wish = Call::write(Product::Ess, "ModifyScalingGroup")
+        .group(&before.id)
+        .with("DesiredCapacity", desired.saturating_add(units));
+    api.ask(&wish, deadline).map_err(accepted).map(drop)
 }
 
 /// Some refusals mean that all is well, or look otherwise in the light of a fresh reading.

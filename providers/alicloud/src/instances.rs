@@ -22,6 +22,8 @@ pub(crate) struct Member {
     /// Units of capacity that it counts in a weighted group.
     pub(crate) weight: u32,
     pub(crate) origin: Origin,
+    /// The activity that brought it.
+    pub(crate) activity: String,
 }
 
 /// Where ESS has a machine in its life.
@@ -76,6 +78,7 @@ impl Member {
             spot: !spot.is_empty() && spot != "NoSpot",
             weight: value.count("WeightedCapacity").unwrap_or(1).max(1),
             origin,
+            activity: value.text("ScalingActivityId"),
         })
     }
 

@@ -276,8 +276,11 @@ fn assemble<T: Transport>(
         }
     };
     let busy = untold || deeds.iter().any(Deed::runs);
-    // A machine may have come between the two reads.
-    let target = if group.desired.is_none() { sizes.target.max(listing.live()) } else { sizes.target };
+    let target = match group.desired {
+        Some(_) => sizes.target,
+        // A machine may have come between the two reads, and an activity may not have made its machines yet.
+        None => sizes.target.max(listing.live()) + outstanding(api, memory, &spec, listing, &deeds, sizes),
+    };
     let mut told = NodeGroup {
         name: group.name.clone(),
         status: status(&group),
@@ -293,6 +296,21 @@ fn assemble<T: Transport>(
     told.instances = machines(api, memory, &group, listing, &deeds);
     reading.notes(&spec, &group, sizes, listing);
     Known { spec, group, told, busy }
+}
+
+/// Machines that our own running wishes still have to bring, where ESS stores no wish.
+fn outstanding<T: Transport>(
+    api: &Api<T>,
+    memory: &Memory,
+    spec: &GroupSpec,
+    listing: &Listing,
+    deeds: &[Deed],
+    sizes: Sizes,
+) -> u32 {
+    let now_ms = api.now_ms();
+    let asked = |deed: &Deed| memory.changes.of(&spec.id, now_ms).find(|change| change.activity == deed.id);
+    let ours = deeds.iter().filter(|deed| deed.ours || asked(deed).is_some());
+    ours.map(|deed| deed.outstanding(&listing.members, asked(deed).map(|change| change.machines), sizes.unit)).sum()
 }
 
 fn status(group: &ScalingGroup) -> GroupStatus {
