@@ -87,7 +87,7 @@ fn asks(cpu_milli: i64, memory_bytes: i64) -> PodSpec {
 }
 
 fn template(cluster: &mut Cluster, cpu_milli: i64, memory_bytes: i64) -> Template {
-    Template { node: node(cluster, "template", cpu_milli, memory_bytes, &[]), pods: Vec::new() }
+    Template::of(node(cluster, "template", cpu_milli, memory_bytes, &[]))
 }
 
 /// 1,000 nodes from nothing, 50 equal pods on each.
@@ -184,7 +184,7 @@ fn topology(bench: &mut Bench) {
             .iter()
             .map(|zone| {
                 let node = node(&mut cluster, "template", 10_000, 10_000_000, &[(known::ZONE, zone)]);
-                Template { node, pods: Vec::new() }
+                Template::of(node)
             })
             .collect();
         let [app, old, new] = ["app", "old", "new"].map(|text| cluster.symbols.intern(text));

@@ -119,7 +119,7 @@ pub(crate) fn sample(dice: &mut Dice, themes: Themes) -> Sample {
         let pods =
             (0..dice.below(3)).map(|_| TemplatePod { name: "agent".into(), spec: dice.pick(&specs), daemon_set: true });
         let pods = pods.collect();
-        Template { node: node(dice, themes, &words, known::EMPTY), pods }
+        Template { pods, ..Template::of(node(dice, themes, &words, known::EMPTY)) }
     });
     let templates = templates.collect();
     Sample { cluster, specs, templates }

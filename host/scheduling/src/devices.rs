@@ -1,0 +1,3 @@
+//! Devices and claims to them.
+
+pub(crate) mod cel;
