@@ -265,7 +265,7 @@ pub struct ResourceSlice {
 }
 
 /// Nodes on which devices can be used.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Reach {
     /// The node of this name.
     Node(Symbol),
@@ -289,7 +289,7 @@ pub struct CounterSet {
 }
 
 /// One device.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Device {
     /// Name within the pool.
     pub name: Symbol,

@@ -27,7 +27,7 @@ pub struct Case {
     /// Flags of the peer that are not at their defaults.
     #[serde(default)]
     pub options: Map<String, Value>,
-    /// The pod to place, of a `predicates` case.
+    /// The pod to place, of a `predicates` or `dra` case.
     #[serde(default)]
     pub pod: Value,
     /// The answer.
@@ -71,6 +71,9 @@ const LISTS: &[(&str, Kind)] = &[
     ("csiDrivers", Kind::CSIDriver),
     ("csiStorageCapacities", Kind::CSIStorageCapacity),
     ("volumeAttachments", Kind::VolumeAttachment),
+    ("deviceClasses", Kind::DeviceClass),
+    ("resourceSlices", Kind::ResourceSlice),
+    ("resourceClaims", Kind::ResourceClaim),
 ];
 
 impl Case {

@@ -4,6 +4,7 @@
 //! specification, and `EXCEPTIONS.md` lists where it is wrong.
 
 mod case;
+mod dra;
 mod estimate;
 mod predicates;
 
@@ -49,8 +50,12 @@ fn is_exception(id: &str) -> bool {
 pub fn run_case(case: &Case) -> anyhow::Result<Outcome> {
     let run = match case.kind.as_str() {
         "predicates" => predicates::run,
-        "estimate" => estimate::run,
-        kind => anyhow::bail!("case {} is of kind {kind:?}; known kinds are predicates and estimate", case.id),
+        "estimate" | "dra-estimate" => estimate::run,
+        "dra" => dra::run,
+        kind => anyhow::bail!(
+            "case {} is of kind {kind:?}; known kinds are predicates, dra, estimate and dra-estimate",
+            case.id
+        ),
     };
     let outcome = run(case).map_err(|error| error.context(format!("case {}", case.id)))?;
     Ok(match outcome {

@@ -9,15 +9,14 @@ mod versions;
 
 use std::sync::{Arc, LazyLock};
 
-use cel::common::types::CelString;
-use cel::common::types::{CelBool, CelInt, CelMap, CelMapKey};
+use cel::common::types::{CelBool, CelInt, CelMap, CelString};
 use cel::common::value::Val;
 use cel::{Context, Env, Program, Value};
 use plimsoll_model::devices::{Attribute, Device};
 use plimsoll_model::{Symbol, Symbols};
 use rustc_hash::FxHashMap;
 
-use domains::Domains;
+use domains::{Domains, Entries};
 use quantities::Amount;
 use versions::Version;
 
@@ -121,7 +120,10 @@ fn unknown_name(program: &Program) -> Option<String> {
 
 /// Names of types are values too.
 fn is_type(name: &str) -> bool {
-    matches!(name, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map" | "null_type" | "type" | "optional")
+    matches!(
+        name,
+        "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map" | "null_type" | "type" | "optional"
+    )
 }
 
 /// Whether a macro binds the name, as in `list.exists(name, …)`.
@@ -171,10 +173,7 @@ fn evaluate(program: &Program, look: &Look, symbols: &Symbols) -> Answer {
         ("attributes", Box::new(Domains::new(driver, attributes))),
         ("capacity", Box::new(Domains::new(driver, capacity))),
     ];
-    let device: std::collections::HashMap<CelMapKey<'static>, Box<dyn Val>> = fields
-        .into_iter()
-        .map(|(name, value)| (CelMapKey::from(CelString::from(name.to_owned())), value))
-        .collect();
+    let device: Entries = fields.into_iter().map(|(name, value)| (name.to_owned().into(), value)).collect();
     let mut context = Context::with_env(ENVIRONMENT.clone());
     context.add_variable_as_val("device", Box::new(CelMap::from(device)));
     match program.execute(&context) {
