@@ -118,6 +118,8 @@ fn pod_to_place(case: &Case, cluster: &mut Cluster) -> anyhow::Result<SpecId> {
     let mut object = case.pod.clone();
     let wish = object.get_mut("spec").and_then(Value::as_object_mut).and_then(|spec| spec.remove("nodeName"));
     let pod = case::pod(cluster, object).context("pod")?;
+    // It is known to the cluster, but nowhere.
+    cluster.pods.push(plimsoll_model::Pod { node: None, nominated_node: None, ..pod.clone() });
     let Some(wish) = wish else { return Ok(pod.spec) };
     let name = wish.as_str().context("pod.spec.nodeName is no text")?;
     let mut spec = cluster.specs[pod.spec].clone();

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::cel::Answer;
 use super::held::Held;
 use super::pools::{Pool, PoolName, Standing};
+use super::search::Outcome;
 use super::wants::Wants;
 use super::{ClaimKey, shares};
 use crate::facts::Facts;
@@ -476,8 +477,36 @@ pub(crate) struct Spot<'x> {
     pub(crate) pods: Vec<(&'x Wants, u32)>,
 }
 
-/// Whether the pods of all these nodes can be given their devices.
-pub(crate) fn question(facts: &Facts<'_>, held: &Held, spots: &[Spot<'_>]) -> Problem {
+/// Whether the pods of all these nodes can be given their devices. The last ones of the first node are those that are to
+/// come. Others that cannot be given any, even if there were nobody else, have none and are in nobody's way.
+pub(crate) fn answer(
+    facts: &Facts<'_>,
+    held: &Held,
+    spots: &[Spot<'_>],
+    solve: impl Fn(&Problem) -> Outcome,
+) -> Outcome {
+    let outcome = solve(&question(facts, held, spots));
+    if outcome == Outcome::Possible {
+        return outcome;
+    }
+    let mut left: Vec<Spot<'_>> = Vec::new();
+    let mut dropped = false;
+    for (number, spot) in spots.iter().enumerate() {
+        let coming = if number == 0 { spot.pods.len().saturating_sub(1) } else { usize::MAX };
+        let alone = |wants| {
+            let pods = vec![(wants, 1)];
+            solve(&question(facts, held, &[Spot { node: spot.node, pools: spot.pools, pods }])) == Outcome::Possible
+        };
+        let stay = spot.pods.iter().enumerate().filter(|(index, (wants, _))| *index == coming || alone(*wants));
+        let pods: Vec<(&Wants, u32)> = stay.map(|(_, pod)| *pod).collect();
+        dropped |= pods.len() < spot.pods.len();
+        left.push(Spot { node: spot.node, pools: spot.pools, pods });
+    }
+    if dropped { solve(&question(facts, held, &left)) } else { outcome }
+}
+
+/// All of it as one question.
+fn question(facts: &Facts<'_>, held: &Held, spots: &[Spot<'_>]) -> Problem {
     let devices = &facts.cluster.devices;
     let mut builder = Builder::new(facts, held);
     let mut homes: Vec<(ClaimKey, Vec<usize>)> = Vec::new();

@@ -219,7 +219,7 @@ impl Search<'_> {
                 Fit::Unclear(fault) => return Err(fault.clone()),
                 Fit::No | Fit::TooSmall => {}
                 Fit::Tainted => all.push(device),
-                Fit::Yes(share) if self.has_left(device, share) => all.push(device),
+                Fit::Yes(share) if self.has_left(device, share, ask.admin) => all.push(device),
                 Fit::Yes(_) => {}
             }
         }
@@ -297,7 +297,7 @@ impl Search<'_> {
                 }
                 Fit::Yes(share) => share,
             };
-            if !self.has_left(device, share) {
+            if !self.has_left(device, share, ask.admin) {
                 continue;
             }
             if self.manner == Manner::Quick {
@@ -306,7 +306,7 @@ impl Search<'_> {
                 }
                 tried.push(device);
             }
-            if !self.has_counters(device) || !self.obeys(at, claim, chosen, device) {
+            if !self.has_counters(device, ask.admin) || !self.obeys(at, claim, chosen, device) {
                 continue;
             }
             self.pick(at, device, share, ask.admin);
@@ -338,7 +338,10 @@ impl Search<'_> {
                 way = Way::Blocked;
                 break;
             };
-            if !self.is_free(at, device, ask.admin) || !self.has_counters(device) || !self.has_left(device, share) {
+            if !self.is_free(at, device, ask.admin)
+                || !self.has_counters(device, ask.admin)
+                || !self.has_left(device, share, ask.admin)
+            {
                 way = Way::Blocked;
                 break;
             }
@@ -386,21 +389,21 @@ impl Search<'_> {
             && (shareable || !of_unit.any(|pick| pick.device == device && pick.admin))
     }
 
-    /// Whether enough is left of the capacities of a device.
-    fn has_left(&self, device: usize, share: &[Quantity]) -> bool {
+    /// Whether enough is left of the capacities of a device. A claim with admin access may have come before all others that
+    /// have no devices yet, so only those that have matter to it.
+    fn has_left(&self, device: usize, share: &[Quantity], admin: bool) -> bool {
         let found = &self.problem.devices[device];
-        !found.is_shareable()
-            || share
-                .iter()
-                .enumerate()
-                .all(|(index, amount)| self.consumed[device][index].plus(*amount) <= found.capacity(index))
+        let consumed = if admin { &found.consumed } else { &self.consumed[device] };
+        let mut sums = consumed.iter().zip(share).enumerate();
+        !found.is_shareable() || sums.all(|(index, (taken, amount))| taken.plus(*amount) <= found.capacity(index))
     }
 
-    /// Whether enough is left of the counters that a device takes from.
-    fn has_counters(&self, device: usize) -> bool {
+    /// Whether enough is left of the counters that a device takes from; for admin access as above.
+    fn has_counters(&self, device: usize, admin: bool) -> bool {
         let found = &self.problem.devices[device];
-        let counts_already = found.is_shareable() && (found.shared || self.sharers[device] > 0);
-        counts_already || found.takes.iter().all(|&(counter, amount)| self.counters[counter] >= amount)
+        let counters = if admin { &self.problem.counters } else { &self.counters };
+        let counts_already = found.is_shareable() && (found.shared || (!admin && self.sharers[device] > 0));
+        counts_already || found.takes.iter().all(|&(counter, amount)| counters[counter] >= amount)
     }
 
     /// Whether the rules of a claim let a device join those that it has.

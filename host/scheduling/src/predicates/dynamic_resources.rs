@@ -128,8 +128,8 @@ impl DynamicRule for DynamicResources {
                 let pods = of_place.iter().map(|wants| (wants, 1)).collect();
                 spots.push(Spot { node: &place.node, pools, pods });
             }
-            let problem = problem::question(facts, &held, &spots);
-            if let Some(reason) = reason(solve(facts, &problem), &here.0) {
+            let outcome = problem::answer(facts, &held, &spots, |problem| solve(facts, problem));
+            if let Some(reason) = reason(outcome, &here.0) {
                 return vec![reason];
             }
         }

@@ -206,13 +206,20 @@ impl Booked {
         if let Some(answer) = cache.answers.get(&key) {
             return *answer;
         }
-        let problem = self.problem(base, &nodes, &views, info, more);
-        let answer = search::solve(&base.facts, &problem, Manner::Quick) == Outcome::Possible;
+        let quick = |problem: &Problem| search::solve(&base.facts, problem, Manner::Quick);
+        let answer = self.answer(base, &nodes, &views, (info, more), quick) == Outcome::Possible;
         cache.answers.insert(key, answer);
         answer
     }
 
-    fn problem(&self, base: &Base<'_>, nodes: &[NodeId], views: &[View], info: &Info, more: u32) -> Problem {
+    fn answer(
+        &self,
+        base: &Base<'_>,
+        nodes: &[NodeId],
+        views: &[View],
+        (info, more): (&Info, u32),
+        solve: impl Fn(&Problem) -> Outcome,
+    ) -> Outcome {
         let bare = Held::default();
         let listed: Vec<_> = nodes.iter().map(|&node| base.node(node)).collect();
         let spots: Vec<Spot<'_>> = nodes
@@ -229,7 +236,7 @@ impl Booked {
                 Spot { node: listed, pools: &view.pools, pods }
             })
             .collect();
-        problem::question(&base.facts, self.held.as_ref().unwrap_or(&bare), &spots)
+        problem::answer(&base.facts, self.held.as_ref().unwrap_or(&bare), &spots, solve)
     }
 
     fn refused(&self, base: &Base<'_>, class: ClassId, node: NodeId) -> Option<Reason> {
@@ -238,9 +245,9 @@ impl Booked {
             let cache = &mut *self.cache();
             let nodes = self.nodes(info, node);
             let views: Vec<View> = nodes.iter().map(|&other| self.view(base, cache, other)).collect();
-            let problem = self.problem(base, &nodes, &views, info, 1);
+            let outcome = self.answer(base, &nodes, &views, (info, 1), |problem| solve(&base.facts, problem));
             let here = views.first().map_or(&[][..], |view| &view.pools);
-            return reason(solve(&base.facts, &problem), here).or(Some(Reason::DeviceSearchTooLong));
+            return reason(outcome, here).or(Some(Reason::DeviceSearchTooLong));
         }
         elsewhere(&base.facts, &info.wants, &base.named_node(node))
             .or_else(|| full(&base.facts, &info.wants, |key| self.users(key)))
