@@ -5,6 +5,8 @@
 
 mod domains;
 mod quantities;
+#[cfg(test)]
+mod tests;
 mod versions;
 
 use std::sync::{Arc, LazyLock};
@@ -133,7 +135,21 @@ fn program_binds(program: &Program, name: &str) -> bool {
 
 /// Identifiers of an expression and words in its texts. None if it may look at names that it does not spell out.
 fn words(text: &str) -> Option<Vec<Box<str>>> {
-    const WALKS: [&str; 8] = [".all(", ".exists", ".map(", ".filter(", ".transform", "size(", "string(", "+"];
+    // Whoever walks through maps, counts or joins, or asks for domains as such, may see anything.
+    const WALKS: [&str; 12] = [
+        ".all(",
+        ".exists",
+        ".map(",
+        ".filter(",
+        ".transform",
+        "size(",
+        "string(",
+        "+",
+        "in device",
+        "[?",
+        "attributes.",
+        "capacity.",
+    ];
     // Whole maps may be compared with each other.
     let whole = text.split("==").count() > 1 && text.contains('{');
     if whole || WALKS.iter().any(|walk| text.contains(walk)) || text.contains('\\') {

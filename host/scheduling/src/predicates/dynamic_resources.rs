@@ -1,6 +1,8 @@
 //! DynamicResources: devices for the claims of pods.
 
 mod booked;
+#[cfg(test)]
+mod tests;
 
 use plimsoll_model::{Node, PodSpec};
 

@@ -94,22 +94,26 @@ fn part<'b, 'v>(arguments: &[CowVal<'b, 'v>], part: fn(&semver::Version) -> u64)
     Ok(CowVal::owned(CelInt::from(i64::try_from(number).unwrap_or(i64::MAX))))
 }
 
+fn parse<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Given<'b, 'v> {
+    match read(&arguments) {
+        Some(version) => Ok(CowVal::owned(version)),
+        None => Err(ExecutionError::function_error("semver", "not a version as in semver 2.0.0")),
+    }
+}
+
+fn is_version<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Given<'b, 'v> {
+    yes(read(&arguments).is_some())
+}
+
 /// Declares the functions.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let own = || Type::new_opaque_type(NAME);
-    let given: [(&str, fn() -> Vec<Type>); 2] =
-        [("", || vec![types::STRING_TYPE]), ("_bool", || vec![types::STRING_TYPE, types::BOOL_TYPE])];
-    for (suffix, parameters) in given {
-        env.add_overload("semver", &format!("string{suffix}_to_semver"), parameters(), |arguments| {
-            match read(&arguments) {
-                Some(version) => Ok(CowVal::owned(version)),
-                None => Err(ExecutionError::function_error("semver", "not a version as in semver 2.0.0")),
-            }
-        })?;
-        env.add_overload("isSemver", &format!("is_semver_string{suffix}"), parameters(), |arguments| {
-            yes(read(&arguments).is_some())
-        })?;
-    }
+    let text = || vec![types::STRING_TYPE];
+    let with_switch = || vec![types::STRING_TYPE, types::BOOL_TYPE];
+    env.add_overload("semver", "string_to_semver", text(), parse)?;
+    env.add_overload("semver", "string_bool_to_semver", with_switch(), parse)?;
+    env.add_overload("isSemver", "is_semver_string", text(), is_version)?;
+    env.add_overload("isSemver", "is_semver_string_bool", with_switch(), is_version)?;
     env.add_member_overload("compareTo", "semver_compare_to", own(), vec![own()], |arguments| {
         Ok(CowVal::owned(CelInt::from(order(&arguments) as i64)))
     })?;
