@@ -4,9 +4,11 @@
 //! template that a file gives takes precedence over all of these.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::convert::{ConvertError, TaintParts, TemplateParts};
+use plimsoll_model::devices::{Reach, ResourceSlice};
 use plimsoll_model::pod::OwnerKind;
 use plimsoll_model::symbol::known;
 use plimsoll_model::template::TemplatePod;
@@ -108,14 +110,18 @@ fn from_node(index: NodeIndex, group: &GroupId, cluster: &mut Cluster, settings:
         if let Some(owner) = pod.owner.filter(|owner| owner.kind == OwnerKind::DaemonSet) {
             present.push((cluster.specs[pod.spec].namespace, owner.name));
         }
-        pods.push(TemplatePod { name: cluster.pod_name(pod).into(), spec: pod.held, daemon_set });
+        // Pods with claims of their own get others on every node.
+        let spec = if cluster.specs[pod.held].claims.is_empty() { pod.held } else { pod.spec };
+        pods.push(TemplatePod { name: cluster.pod_name(pod).into(), spec, daemon_set });
     }
     let missing: Vec<TemplatePod> = daemon_set_pods(&node, &[], cluster, |daemon_set| {
         let wanted = settings.force_ds || daemon_set.node_critical;
         wanted && !present.contains(&(daemon_set.namespace, daemon_set.name))
     });
     pods.extend(missing);
-    Some(Template { node, pods })
+    let on_the_node = |slice: &&Arc<ResourceSlice>| slice.nodes == Reach::Node(name);
+    let slices = cluster.devices.slices.iter().filter(on_the_node).cloned().collect();
+    Some(Template { node, pods, slices })
 }
 
 /// A node as the provider describes it, with the labels that every node has.
@@ -155,7 +161,7 @@ fn from_provider(
         fresh_node(provided, group.as_str(), cluster).map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
     let node = sanitized(&node, group, cluster, settings);
     let pods = daemon_set_pods(&node, &[], cluster, |_| true);
-    Ok(Template { node, pods })
+    Ok(Template { pods, ..Template::of(node) })
 }
 
 /// A node as its successors will be: without what belongs to this one machine or to the moment.

@@ -116,6 +116,30 @@ fn unless_the_spread_looks_at_taints() {
 }
 
 #[test]
+fn attach_limits_of_volumes_are_counted() {
+    // S26: 25 volumes a node, one pod a volume: sixty pods need three nodes more, however small they are.
+    let limits = "---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: \
+                  n1, topologyKeys: [], allocatable: {count: 25}}]}}\n";
+    let mounted = |index: usize| {
+        format!(
+            "---\n{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: pv{index}}}, spec: {{capacity: {{storage: 1Gi}}, \
+             accessModes: [ReadWriteOnce], claimRef: {{namespace: shop, name: c{index}}}, csi: {{driver: d, volumeHandle: \
+             h{index}}}}}}}\n---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{namespace: shop, name: c{index}, annotations: {{pv.kubernetes.io/bind-completed: 'yes'}}}}, \
+             spec: {{volumeName: pv{index}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}, status: \
+             {{phase: Bound}}}}\n"
+        )
+    };
+    let with_volume = |index: usize, on: Option<&str>| {
+        let volume = format!("volumes: [{{name: v, persistentVolumeClaim: {{claimName: c{index}}}}}], ");
+        mounted(index) + &app(&format!("p{index:02}"), "web", "100m", on, &volume)
+    };
+    let pods = all((0..85).map(|index| with_volume(index, (index < 25).then_some("n1"))));
+    let mut scene = Scene::new(&(node("n1", "64", "64Gi", "") + limits + &pods + &group_of("g", 1, 40, &["n1"])));
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[("g", 3)]), "{:?}", told.counts());
+}
+
+#[test]
 fn a_stock_out_leaves_no_wish_behind() {
     // S12: two nodes were accepted; the cloud then says that they will not come. Their pods get others in the same loop, and
     // the wish is taken back, so that nobody pays for machines that come when stock returns.

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::devices::Devices;
 use crate::labels::Labels;
 use crate::node::Node;
 use crate::pod::{Pod, PodSpec};
@@ -92,6 +93,8 @@ pub struct Cluster {
     pub namespaces: FxHashMap<Symbol, Labels>,
     /// Storage objects.
     pub storage: Storage,
+    /// Devices and claims to them.
+    pub devices: Devices,
     /// ConfigMaps.
     pub config_maps: Vec<ConfigMap>,
 }

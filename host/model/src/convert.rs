@@ -10,14 +10,17 @@
 //! | `node`, `template` | Node |
 //! | `workloads` | DaemonSet, ReplicaSet, StatefulSet, Job, ReplicationController, PodDisruptionBudget |
 //! | `storage` | claims, volumes, classes, CSI objects |
+//! | `devices`, `older_devices` | DeviceClass, ResourceSlice, ResourceClaim, ResourceClaimTemplate |
 //! | `objects` | which kinds there are |
 //! | `selectors`, `amounts`, `metadata`, `syntax` | what they have in common |
 
 mod amounts;
+mod devices;
 mod error;
 mod metadata;
 mod node;
 mod objects;
+mod older_devices;
 mod pod;
 mod pod_rules;
 mod requests;
@@ -31,7 +34,7 @@ mod workloads;
 pub use error::{ConvertError, FieldPath, Flaw, Segment};
 pub(crate) use objects::json_message;
 pub use objects::{Import, Kind, ObjectError};
-pub use template::{TaintParts, TemplateParts};
+pub use template::{TaintParts, TemplateObjects, TemplateParts};
 
 use crate::cluster::{Cluster, Specs};
 use crate::symbol::Symbols;

@@ -13,6 +13,7 @@
 
 pub mod cluster;
 pub mod convert;
+pub mod devices;
 pub mod group;
 pub mod labels;
 pub mod node;

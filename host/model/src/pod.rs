@@ -35,7 +35,8 @@ pub struct PodSpec {
     pub anti_affinity: Box<[PodAffinityTerm]>,
     /// Volumes that scheduling looks at, in the pod's order.
     pub volumes: Box<[Volume]>,
-    /// Resource claims, in the pod's order.
+    /// Resource claims, in the pod's order. In what a running pod asks for when it looks for another node, those that were
+    /// made for it are [`ClaimReference::Fresh`].
     pub claims: Box<[ClaimReference]>,
     /// Features that a node must declare, sorted.
     pub features: Box<[Symbol]>,
@@ -178,17 +179,36 @@ pub enum InlineDisk {
     },
 }
 
-/// A resource claim of a pod.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct ClaimReference {
-    /// Name of the entry in the pod.
-    pub entry: Symbol,
-    /// Name of the ResourceClaim object; none if it was not generated yet.
-    pub claim: Option<Symbol>,
-    /// Whether it is made from a template for this pod, and so must be owned by it.
-    pub generated: bool,
-    /// Whether the entry needs no claim at all.
-    pub not_needed: bool,
+/// Which ResourceClaim a pod means.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClaimReference {
+    /// The one of this name, which other pods may mean too.
+    Named(Symbol),
+    /// The one of this name, which was made from a template for this pod, and so must be owned by it.
+    Made {
+        /// Name of the claim.
+        claim: Symbol,
+        /// Name of the pod.
+        pod: Symbol,
+        /// UID of the pod.
+        pod_uid: Symbol,
+    },
+    /// One that is to be made from a template for this pod, and was not yet.
+    Awaited {
+        /// Name of the pod.
+        pod: Symbol,
+    },
+    /// None: the entry was deliberately left without a claim.
+    Unneeded,
+    /// One that will be made for each pod like this, once there is such a pod.
+    Fresh {
+        /// A claim that asks for the same.
+        like: Option<Symbol>,
+        /// The ResourceClaimTemplate.
+        template: Option<Symbol>,
+    },
+    /// The one of this name, which the scheduler made for the extended resources of this pod.
+    ForResources(Symbol),
 }
 
 /// Kinds of controllers that the drain rules tell apart.
@@ -312,7 +332,8 @@ pub struct Pod {
     pub uid: Box<str>,
     /// What it asks for when it looks for a node.
     pub spec: SpecId,
-    /// What it holds on the node that it is on; differs from `spec` only while a resize is under way.
+    /// What it holds on the node that it is on; differs from `spec` only while a resize is under way, or in resource claims
+    /// that were made for it.
     pub held: SpecId,
     /// `spec.nodeName`.
     pub node: Option<Symbol>,

@@ -38,6 +38,20 @@ impl Quantity {
         Self { nano: self.nano.saturating_add(other.nano) }
     }
 
+    /// Exact difference.
+    pub fn minus(self, other: Self) -> Self {
+        Self { nano: self.nano.saturating_sub(other.nano) }
+    }
+
+    /// The least amount that is not less than this one, among `start` and all amounts above it by a multiple of `step`. A
+    /// step of zero or less is none.
+    pub fn rounded_up(self, start: Self, step: Self) -> Self {
+        if self <= start || step.nano <= 0 {
+            return self.max(start);
+        }
+        Self { nano: start.nano + ceil_div(self.nano - start.nano, step.nano) * step.nano }
+    }
+
     /// Whether it is below zero.
     pub fn is_negative(self) -> bool {
         self.nano < 0

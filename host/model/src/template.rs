@@ -1,6 +1,9 @@
 //! The node that a group would create next.
 
+use std::sync::Arc;
+
 use crate::cluster::SpecId;
+use crate::devices::ResourceSlice;
 use crate::node::Node;
 
 /// A node that does not exist yet, with the pods that it will start with.
@@ -10,6 +13,15 @@ pub struct Template {
     pub node: Node,
     /// DaemonSet pods and static pods of a fresh node: spec and label for people.
     pub pods: Vec<TemplatePod>,
+    /// Devices of a fresh node. Each node gets its own, in pools of its own.
+    pub slices: Vec<Arc<ResourceSlice>>,
+}
+
+impl Template {
+    /// A template without pods and devices.
+    pub fn of(node: Node) -> Self {
+        Self { node, pods: Vec::new(), slices: Vec::new() }
+    }
 }
 
 /// A pod that every fresh node of a template starts with.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the functions that tests share may fail like tests")]
 
 use plimsoll_model::cluster::Cluster;
-use plimsoll_model::convert::{Kind, TaintParts, TemplateParts};
+use plimsoll_model::convert::{Kind, TaintParts, TemplateObjects, TemplateParts};
 use plimsoll_model::node::ConditionStatus;
 use plimsoll_model::pod::OwnerKind;
 use plimsoll_model::selector::LabelSelector;
@@ -299,7 +299,9 @@ fn kinds() {
         ("v1", "Secret", Some(Kind::Unneeded)),
         ("apps/v1", "Pod", None),
         ("policy/v1beta1", "PodDisruptionBudget", None),
-        ("resource.k8s.io/v1", "ResourceClaim", None),
+        ("resource.k8s.io/v1", "ResourceClaim", Some(Kind::ResourceClaim)),
+        ("resource.k8s.io/v1beta1", "ResourceSlice", Some(Kind::ResourceSlice)),
+        ("resource.k8s.io/v1alpha3", "DeviceTaintRule", None),
         ("example.com/v1", "Node", None),
     ] {
         assert_eq!(Kind::find(api_version, kind), expected, "{api_version} {kind}");
@@ -319,7 +321,8 @@ fn templates_from_nodes() {
         json!({"metadata": {"name": "proxy", "annotations": {"kubernetes.io/config.mirror": "x"}},
             "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]}}),
     ];
-    let template = cluster.template_from_values("workers", node, pods).unwrap();
+    let template =
+        cluster.template_from_values("workers", TemplateObjects { node, pods, ..TemplateObjects::default() }).unwrap();
     assert_eq!(cluster.text(template.node.name), "workers");
     assert_eq!(template.node.capacity.cpu_milli, 4000);
     let [agent, proxy] = &template.pods[..] else { panic!("two pods") };
@@ -331,11 +334,13 @@ fn templates_from_nodes() {
     );
     assert!(cluster.pods.is_empty());
 
-    let bad =
-        cluster.template_from_values("x", json!({"status": {"capacity": {"cpu": "4 cores"}}}), vec![]).unwrap_err();
+    let objects =
+        TemplateObjects { node: json!({"status": {"capacity": {"cpu": "4 cores"}}}), ..TemplateObjects::default() };
+    let bad = cluster.template_from_values("x", objects).unwrap_err();
     assert_eq!(bad.path().to_string(), "template.status.capacity.cpu");
-    let bad =
-        cluster.template_from_values("x", json!({}), vec![json!({"metadata": {"name": "p"}, "spec": 1})]).unwrap_err();
+    let pods = vec![json!({"metadata": {"name": "p"}, "spec": 1})];
+    let objects = TemplateObjects { node: json!({}), pods, ..TemplateObjects::default() };
+    let bad = cluster.template_from_values("x", objects).unwrap_err();
     assert_eq!(bad.path().to_string(), "templatePods[0].spec");
 }
 

@@ -406,16 +406,43 @@ fn resource_claims() {
         json!({"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "p-made-x"}, {"name": "needless"}]}),
     ));
     let mut name = |text: &str| cluster.symbols.intern(text);
-    let [shared, gpu, made, made_x, needless, awaited] =
-        ["shared", "gpu", "made", "p-made-x", "needless", "awaited"].map(&mut name);
-    let reference = |entry, claim, generated, not_needed| ClaimReference { entry, claim, generated, not_needed };
+    let [gpu, made_x, p, uid] = ["gpu", "p-made-x", "p", ""].map(&mut name);
     assert_eq!(
         *only(&cluster).1.claims,
         [
-            reference(shared, Some(gpu), false, false),
-            reference(made, Some(made_x), true, false),
-            reference(needless, None, true, true),
-            reference(awaited, None, true, false),
+            ClaimReference::Named(gpu),
+            ClaimReference::Made { claim: made_x, pod: p, pod_uid: uid },
+            ClaimReference::Unneeded,
+            ClaimReference::Awaited { pod: p },
+        ]
+    );
+}
+
+#[test]
+fn running_pods_hold_their_claims_and_would_ask_for_new_ones() {
+    let mut cluster = cluster_with(pod(
+        json!({"nodeName": "n1", "containers": [], "resourceClaims": [
+            {"name": "shared", "resourceClaimName": "gpu"},
+            {"name": "made", "resourceClaimTemplateName": "t"},
+        ]}),
+        json!({
+            "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "p-made-x"}],
+            "extendedResourceClaimStatus": {"resourceClaimName": "p-extended", "requestMappings": []},
+        }),
+    ));
+    let mut name = |text: &str| cluster.symbols.intern(text);
+    let [gpu, made_x, p, uid, t, extended] = ["gpu", "p-made-x", "p", "", "t", "p-extended"].map(&mut name);
+    let pod = &cluster.pods[0];
+    assert_eq!(
+        *cluster.specs[pod.spec].claims,
+        [ClaimReference::Named(gpu), ClaimReference::Fresh { like: Some(made_x), template: Some(t) }]
+    );
+    assert_eq!(
+        *cluster.specs[pod.held].claims,
+        [
+            ClaimReference::Named(gpu),
+            ClaimReference::Made { claim: made_x, pod: p, pod_uid: uid },
+            ClaimReference::ForResources(extended),
         ]
     );
 }

@@ -417,7 +417,7 @@ fn refusals() {
         (
             "an unknown field",
             group("  maxSize: 3\n  maxsize: 3\n"),
-            "f:6: nodeGroup \"workers-a\": spec.maxsize: unknown field `maxsize`, expected one of `minSize`, `maxSize`, `targetSize`, `nodes`, `nodeSelector`, `providerIDs`, `template`, `templatePods`, `pricePerHour`, `options`, `priority`",
+            "f:6: nodeGroup \"workers-a\": spec.maxsize: unknown field `maxsize`, expected one of `minSize`, `maxSize`, `targetSize`, `nodes`, `nodeSelector`, `providerIDs`, `template`, `templatePods`, `templateResourceSlices`, `templateResourceClaims`, `pricePerHour`, `options`, `priority`",
         ),
         (
             "two ways to name nodes",

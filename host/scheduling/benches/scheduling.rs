@@ -13,6 +13,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use plimsoll_model::convert::{Kind, TemplateObjects};
 use plimsoll_model::pod::{NodeInclusion, PodAffinityTerm, SpreadConstraint};
 use plimsoll_model::selector::{LabelSelector, Operator, Requirement};
 use plimsoll_model::symbol::known;
@@ -63,6 +64,7 @@ fn main() {
     topology(&mut bench);
     scale_down(&mut bench);
     steady(&mut bench);
+    devices(&mut bench);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{:<52} {:>10} {:>10} {:>10}  result", "", "median", "min", "max").unwrap();
     for Line { name, result, times } in &bench.lines {
@@ -87,7 +89,7 @@ fn asks(cpu_milli: i64, memory_bytes: i64) -> PodSpec {
 }
 
 fn template(cluster: &mut Cluster, cpu_milli: i64, memory_bytes: i64) -> Template {
-    Template { node: node(cluster, "template", cpu_milli, memory_bytes, &[]), pods: Vec::new() }
+    Template::of(node(cluster, "template", cpu_milli, memory_bytes, &[]))
 }
 
 /// 1,000 nodes from nothing, 50 equal pods on each.
@@ -184,7 +186,7 @@ fn topology(bench: &mut Bench) {
             .iter()
             .map(|zone| {
                 let node = node(&mut cluster, "template", 10_000, 10_000_000, &[(known::ZONE, zone)]);
-                Template { node, pods: Vec::new() }
+                Template::of(node)
             })
             .collect();
         let [app, old, new] = ["app", "old", "new"].map(|text| cluster.symbols.intern(text));
@@ -338,5 +340,99 @@ fn steady(bench: &mut Bench) {
                 format!("{removed} removable")
             });
         }
+    }
+}
+
+/// Pods with a claim each, on nodes with eight devices.
+fn devices(bench: &mut Bench) {
+    let names = ["500 nodes x 8 pods with a device each", "800 nodes x 4 pods with a device each: all drained"];
+    if !names.iter().any(|name| bench.wants(name)) {
+        return;
+    }
+    let mut cluster = Cluster::default();
+    let add = |cluster: &mut Cluster, kind: Kind, object| kind.import_value(object, cluster).unwrap();
+    let selector = serde_json::json!({"cel": {"expression": "device.driver == \"gpu.example.com\""}});
+    let class = serde_json::json!({"metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}});
+    add(&mut cluster, Kind::DeviceClass, class);
+    let slice = |node: &str| {
+        let devices: Vec<_> = (0..8)
+            .map(|index| serde_json::json!({"name": format!("d{index}"), "attributes": {"uuid": {"string": format!("{node}-{index}")}}}))
+            .collect();
+        let pool = serde_json::json!({"name": node, "generation": 1, "resourceSliceCount": 1});
+        serde_json::json!({"metadata": {"name": node}, "spec": {
+            "driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}})
+    };
+    let requests = serde_json::json!([{"name": "r", "exactly": {"deviceClassName": "gpu"}}]);
+    for index in 0..800 {
+        let name = format!("n{index}");
+        let listed = node(&mut cluster, &name, 10_000, 10_000_000, &[]);
+        cluster.nodes.push(listed);
+        add(&mut cluster, Kind::ResourceSlice, slice(&name));
+        for pod in 0..4 {
+            let (pod, claim) = (format!("p{index}-{pod}"), format!("c{index}-{pod}"));
+            let owner =
+                serde_json::json!({"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": pod, "controller": true});
+            let device = format!("d{}", pod.bytes().last().unwrap() - b'0');
+            let result =
+                serde_json::json!({"request": "r", "driver": "gpu.example.com", "pool": name, "device": device});
+            add(
+                &mut cluster,
+                Kind::ResourceClaim,
+                serde_json::json!({
+                "metadata": {"name": claim, "namespace": "default", "ownerReferences": [owner]},
+                "spec": {"devices": {"requests": requests}},
+                "status": {"allocation": {"devices": {"results": [result]}}}}),
+            );
+            add(
+                &mut cluster,
+                Kind::Pod,
+                serde_json::json!({
+                "metadata": {"name": pod, "namespace": "default", "uid": pod},
+                "spec": {"nodeName": name, "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}],
+                    "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]},
+                "status": {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": claim}]}}),
+            );
+        }
+    }
+    let objects = TemplateObjects {
+        node: serde_json::json!({"metadata": {"name": "t"}, "status": {"allocatable": {"cpu": "10", "pods": "100"}}}),
+        resource_slices: vec![slice("t")],
+        ..TemplateObjects::default()
+    };
+    let template = cluster.template_from_values("t", objects).unwrap();
+    let mut snapshot = Snapshot::new(&cluster);
+    for (index, pod) in cluster.pods.iter().enumerate() {
+        let class = snapshot.class(pod.held);
+        snapshot.place(class, NodeId::new(index / 4), 1);
+    }
+    let wanted = snapshot.class(cluster.pods[0].spec);
+    if bench.wants(names[0]) {
+        let bins = [Bin { shape: snapshot.shape(&template), most: 1000, size: 0 }];
+        bench.measure(names[0], || {
+            let packed = estimate(&mut snapshot, &bins, &[(wanted, 4000)], Limits::default());
+            format!("{} pods on {} nodes", packed.pod_count(), packed.node_count())
+        });
+    }
+    if bench.wants(names[1]) {
+        bench.measure(names[1], || {
+            snapshot.fork();
+            let mut drained = 0;
+            for index in (0..800).rev() {
+                let node = NodeId::new(index);
+                snapshot.fork();
+                snapshot.close(node);
+                let pods = snapshot.pods_on(node).to_vec();
+                pods.iter().for_each(|&(class, count)| snapshot.unplace(class, node, count));
+                let count: u32 = pods.iter().map(|(_, count)| count).sum();
+                let placed: u32 = snapshot.pack(wanted, count, Candidates::All).iter().map(|run| run.count).sum();
+                match placed == count {
+                    true => snapshot.commit(),
+                    false => snapshot.revert(),
+                }
+                drained += usize::from(placed == count);
+            }
+            snapshot.revert();
+            format!("{drained} nodes drained")
+        });
     }
 }

@@ -2,8 +2,11 @@
 
 use plimsoll_model::storage::PersistentVolume;
 use plimsoll_model::symbol::known;
-use plimsoll_model::{Cluster, Labels, Symbol, Symbols, Taint, Toleration};
-use rustc_hash::FxHashMap;
+use plimsoll_model::{Cluster, Labels, Resources, Symbol, Symbols, Taint, Toleration};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::devices::pools::Inventory;
+use crate::devices::{ClaimKey, Selectors, held, wants};
 
 /// Feature gates of Kubernetes that change verdicts. The default is Kubernetes 1.37's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,6 +22,16 @@ pub(crate) struct Facts<'c> {
     pub(crate) gates: Gates,
     /// PersistentVolumes by class, the smallest first.
     volumes_by_class: FxHashMap<Symbol, Vec<(Symbol, &'c PersistentVolume)>>,
+    /// Extended resources that stand for devices, with the class of these.
+    pub(crate) classes_of_resources: FxHashMap<Symbol, Symbol>,
+    /// Which devices there are.
+    pub(crate) inventory: Inventory,
+    /// Selectors of devices.
+    pub(crate) selectors: Selectors,
+    /// Claims that were made for a pod and go with it.
+    pub(crate) given_back: FxHashSet<ClaimKey>,
+    /// How many consumers each claim is reserved for that are no pods of the cluster with this claim.
+    pub(crate) strange_consumers: FxHashMap<ClaimKey, usize>,
 }
 
 impl<'c> Facts<'c> {
@@ -30,12 +43,34 @@ impl<'c> Facts<'c> {
         for volumes in volumes_by_class.values_mut() {
             volumes.sort_by_key(|&(name, volume)| (volume.capacity_bytes, cluster.symbols.text(name)));
         }
-        Self { cluster, gates, volumes_by_class }
+        let bare = Self::without_storage(cluster, gates);
+        Self {
+            volumes_by_class,
+            classes_of_resources: wants::classes_of_resources(cluster),
+            inventory: Inventory::new(&cluster.devices.slices),
+            given_back: held::given_back(cluster),
+            strange_consumers: wants::strange_consumers(cluster),
+            ..bare
+        }
     }
 
-    /// For rules that do not look at storage.
+    /// For rules that look at neither storage nor devices.
     pub(crate) fn without_storage(cluster: &'c Cluster, gates: Gates) -> Self {
-        Self { cluster, gates, volumes_by_class: FxHashMap::default() }
+        Self {
+            cluster,
+            gates,
+            volumes_by_class: FxHashMap::default(),
+            classes_of_resources: FxHashMap::default(),
+            inventory: Inventory::default(),
+            selectors: Selectors::default(),
+            given_back: FxHashSet::default(),
+            strange_consumers: FxHashMap::default(),
+        }
+    }
+
+    /// Whether a node leaves a resource to devices: they stand for it, and the node itself has none.
+    pub(crate) fn is_left_to_devices(&self, resource: Symbol, allocatable: &Resources) -> bool {
+        self.classes_of_resources.contains_key(&resource) && allocatable.scalar(resource) == 0
     }
 
     pub(crate) fn symbols(&self) -> &'c Symbols {

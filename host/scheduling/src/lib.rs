@@ -21,6 +21,7 @@
 )]
 
 mod daemon_sets;
+mod devices;
 
 mod facts;
 pub mod oracle;

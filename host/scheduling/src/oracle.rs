@@ -2,11 +2,15 @@
 //!
 //! Tests hold the [engine](crate::Snapshot) to it; simulated schedulers use it where speed does not matter.
 
-use plimsoll_model::{Cluster, Node, PodSpec, SpecId};
+use std::sync::Arc;
+
+use plimsoll_model::devices::ResourceSlice;
+use plimsoll_model::symbol::known;
+use plimsoll_model::{Cluster, Node, PodSpec, SpecId, Symbol, Template};
 
 use crate::facts::{Facts, Gates, TO_BE_DELETED};
 use crate::predicates::{self, RULES, Rule};
-use crate::refusal::{Phase, Reason, Refusal};
+use crate::refusal::{self, Phase, Reason, Refusal};
 
 /// A pod that is on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,12 +30,26 @@ pub struct Place {
     pub pods: Vec<Resident>,
     /// Whether it is about to be removed: nothing may come, and it carries the taint of such nodes.
     pub closed: bool,
+    /// Devices of its own, for a node that a template was copied to; none: those of the cluster's slices.
+    pub slices: Option<Vec<Arc<ResourceSlice>>>,
 }
 
 impl Place {
     /// An empty place.
     pub fn new(node: Node) -> Self {
-        Self { node, pods: Vec::new(), closed: false }
+        Self { node, pods: Vec::new(), closed: false, slices: None }
+    }
+
+    /// A copy of a template under a name of its own, with the pods that it starts with.
+    pub fn copy_of(template: &Template, name: Symbol) -> Self {
+        let labels = template.node.labels.with(known::HOSTNAME, name);
+        let pods = template.pods.iter().map(|pod| Resident { spec: pod.spec, terminating: false });
+        Self {
+            node: Node { name, labels, ..template.node.clone() },
+            pods: pods.collect(),
+            closed: false,
+            slices: Some(template.slices.clone()),
+        }
     }
 
     /// Taints of the node, with the one that a closed node gets.
@@ -83,7 +101,7 @@ impl<'c> World<'c> {
                 Rule::Static(rule) => rule.refuse(&self.facts, pod, &place.node),
                 Rule::Dynamic(rule) => rule.refuse(self, pod, place),
             };
-            (!reasons.is_empty()).then(|| Refusal { predicate: rule.name(), phase: Phase::Filter, reasons })
+            refusal::by_filter(rule.name(), reasons)
         })
     }
 

@@ -13,6 +13,7 @@ use crate::refusal::{Phase, Reason, Refusal};
 use crate::snapshot::base::{Base, ClassId, NodeId};
 use crate::snapshot::topology::KeyId;
 
+pub(crate) mod dynamic_resources;
 pub(crate) mod inter_pod_affinity;
 pub(crate) mod node_affinity;
 pub(crate) mod node_declared_features;
@@ -42,6 +43,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule::Static(&volume_zone::VolumeZone),
     Rule::Dynamic(&pod_topology_spread::PodTopologySpread),
     Rule::Dynamic(&inter_pod_affinity::InterPodAffinity),
+    Rule::Dynamic(&dynamic_resources::DynamicResources),
     Rule::Static(&node_declared_features::NodeDeclaredFeatures),
 ];
 

@@ -11,6 +11,8 @@ pub enum Phase {
     NodeSet,
     /// By a filter on this node.
     Filter,
+    /// After all filters: the pod would be let in, but could not be bound.
+    Reserve,
 }
 
 /// The first refusal in the scheduler's order.
@@ -184,8 +186,65 @@ pub enum Reason {
         /// Name of the feature.
         feature: Box<str>,
     },
+    /// A resource claim does not exist.
+    DeviceClaimMissing {
+        /// `namespace/name` of the claim.
+        claim: Box<str>,
+    },
+    /// A resource claim is being deleted.
+    DeviceClaimDeleted {
+        /// Name of the claim.
+        claim: Box<str>,
+    },
+    /// A resource claim was not made from its template yet.
+    DeviceClaimAwaited {
+        /// `namespace/name` of the pod.
+        pod: Box<str>,
+    },
+    /// A resource claim that was made for another pod.
+    DeviceClaimOfOther {
+        /// `namespace/name` of the claim.
+        claim: Box<str>,
+        /// `namespace/name` of the pod.
+        pod: Box<str>,
+    },
+    /// A resource claim has devices that cannot be used on the node, or not at all.
+    DevicesElsewhere {
+        /// Name of the claim.
+        claim: Box<str>,
+    },
+    /// The devices that the claims ask for cannot be had.
+    NoDevices,
+    /// The same, and some pool contradicts itself.
+    InvalidPools,
+    /// Something about a claim or a class is wrong, so that devices cannot even be looked for.
+    DeviceFault {
+        /// What.
+        why: Box<str>,
+    },
+    /// No way to give the claims their devices was found in the time that is allowed, and it is not known whether there is
+    /// one.
+    DeviceSearchTooLong,
+    /// A resource claim has as many consumers as it can have.
+    DeviceClaimFull {
+        /// Name of the claim.
+        claim: Box<str>,
+    },
     /// The node is being taken away. Not a reason of the scheduler: see `Snapshot::close`.
     Closed,
+}
+
+impl Reason {
+    /// When a filter's reason takes effect.
+    pub(crate) fn phase(&self) -> Phase {
+        if matches!(self, Self::DeviceClaimFull { .. }) { Phase::Reserve } else { Phase::Filter }
+    }
+}
+
+/// A refusal by a filter, if there are reasons.
+pub(crate) fn by_filter(predicate: &'static str, reasons: Vec<Reason>) -> Option<Refusal> {
+    let phase = reasons.first()?.phase();
+    Some(Refusal { predicate, phase, reasons })
 }
 
 impl fmt::Display for Reason {
@@ -245,6 +304,20 @@ impl fmt::Display for Reason {
             Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
             Self::InvalidSelector { place, why } => return write!(f, "{place}: {why}"),
             Self::MissingFeature { .. } => "node(s) didn't match Pod's required features",
+            Self::DeviceClaimMissing { claim } => return write!(f, "claim {claim} not found"),
+            Self::DeviceClaimDeleted { claim } => return write!(f, "resourceclaim {claim:?} is being deleted"),
+            Self::DeviceClaimAwaited { pod } => return write!(f, "pod {pod:?}: ResourceClaim not created yet"),
+            Self::DeviceClaimOfOther { claim, pod } => {
+                return write!(f, "ResourceClaim {claim} was not created for Pod {pod} (Pod is not owner)");
+            }
+            Self::DevicesElsewhere { .. } => "resourceclaim not available on the node",
+            Self::NoDevices => "cannot allocate all claims",
+            Self::InvalidPools => "invalid resource pools were encountered",
+            Self::DeviceFault { why } => return write!(f, "running \"DynamicResources\" filter plugin: {why}"),
+            Self::DeviceSearchTooLong => "the search for devices took too many steps",
+            Self::DeviceClaimFull { claim } => {
+                return write!(f, "resourceclaim {claim:?} has no room for another consumer");
+            }
             Self::Closed => "node(s) are being removed",
         })
     }

@@ -15,7 +15,7 @@ use plimsoll_model::{Cluster, Node, Resources, SpecId, Template};
 use crate::facts::Gates;
 use crate::oracle::CLOSED;
 use crate::predicates::{RULES, Rule, Tracker, Verdict};
-use crate::refusal::{Phase, Reason, Refusal};
+use crate::refusal::{self, Phase, Reason, Refusal};
 use crate::table::{Id, Table, ids};
 
 use base::{Base, ClassId, Count, Life, NodeId, Runs, ShapeId};
@@ -207,7 +207,7 @@ impl<'c> Snapshot<'c> {
                 None => pods.push((class, 1)),
             }
         }
-        self.base.add_shape(&template.node, pods, drivers.cloned())
+        self.base.add_shape(template, pods, drivers.cloned())
     }
 
     /// A fresh node with a name and host name of its own, and the pods of its template on it.
@@ -451,7 +451,7 @@ impl<'c> Snapshot<'c> {
                     self.trackers[tracker].reasons(&self.base, class, node)
                 }
             };
-            (!reasons.is_empty()).then(|| Refusal { predicate: rule.name(), phase: Phase::Filter, reasons })
+            refusal::by_filter(rule.name(), reasons)
         })
     }
 

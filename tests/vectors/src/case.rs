@@ -27,7 +27,7 @@ pub struct Case {
     /// Flags of the peer that are not at their defaults.
     #[serde(default)]
     pub options: Map<String, Value>,
-    /// The pod to place, of a `predicates` case.
+    /// The pod to place, of a `predicates` or `dra` case.
     #[serde(default)]
     pub pod: Value,
     /// The node in question, of a `drain` or `utilization` case.
@@ -96,6 +96,9 @@ const LISTS: &[(&str, Kind)] = &[
     ("statefulSets", Kind::StatefulSet),
     ("jobs", Kind::Job),
     ("replicationControllers", Kind::ReplicationController),
+    ("deviceClasses", Kind::DeviceClass),
+    ("resourceSlices", Kind::ResourceSlice),
+    ("resourceClaims", Kind::ResourceClaim),
 ];
 
 impl Case {

@@ -4,6 +4,7 @@
 //! specification, and `EXCEPTIONS.md` lists where it is wrong.
 
 mod case;
+mod dra;
 mod drain;
 mod estimate;
 mod predicates;
@@ -52,12 +53,14 @@ fn is_exception(id: &str) -> bool {
 pub fn run_case(case: &Case) -> anyhow::Result<Outcome> {
     let run = match case.kind.as_str() {
         "predicates" => predicates::run,
-        "estimate" => estimate::run,
+        "estimate" | "dra-estimate" => estimate::run,
+        "dra" => dra::run,
         "drain" => drain::run,
         "utilization" => utilization::run,
         "similar" => similar::run,
         kind => anyhow::bail!(
-            "case {} is of kind {kind:?}; known kinds are predicates, estimate, drain, utilization and similar",
+            "case {} is of kind {kind:?}; known kinds are predicates, dra, estimate, dra-estimate, drain, utilization and \
+             similar",
             case.id
         ),
     };

@@ -3,15 +3,16 @@
 use anyhow::Context;
 use plimsoll_core::similar::Likeness;
 use plimsoll_model::Cluster;
+use plimsoll_model::convert::TemplateObjects;
 
 use crate::Outcome;
-use crate::case::Case;
+use crate::case::{Case, TemplateValues};
 
 pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     let mut cluster = Cluster::default();
     let [one, other] = case.pair.as_slice() else { anyhow::bail!("pair holds {} templates", case.pair.len()) };
-    let one = cluster.template_from_values("one", one.node.clone(), one.pods.clone())?;
-    let other = cluster.template_from_values("other", other.node.clone(), other.pods.clone())?;
+    let one = cluster.template_from_values("one", objects(one))?;
+    let other = cluster.template_from_values("other", objects(other))?;
     let default = Likeness::default();
     let likeness = Likeness {
         memory_difference_ratio: case.ratio("memory-difference-ratio", default.memory_difference_ratio),
@@ -32,4 +33,8 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
         differences.push(format!("the other way round we say {there_and_back}"));
     }
     Ok(Outcome::of(&differences))
+}
+
+fn objects(values: &TemplateValues) -> TemplateObjects {
+    TemplateObjects { node: values.node.clone(), pods: values.pods.clone(), ..TemplateObjects::default() }
 }

@@ -47,6 +47,16 @@ fn similar() {
     run("similar.jsonl.xz");
 }
 
+#[test]
+fn dra() {
+    run("dra.jsonl.xz");
+}
+
+#[test]
+fn dra_estimate() {
+    run("dra-estimate.jsonl.xz");
+}
+
 /// The runner can tell right from wrong.
 #[test]
 fn a_wrong_answer_is_noticed() {
@@ -56,6 +66,8 @@ fn a_wrong_answer_is_noticed() {
         ("drain.jsonl.xz", "\"reason\":\"NotReplicated\"", "\"reason\":\"NotEnoughPdb\""),
         ("utilization.jsonl.xz", "\"resource\":\"cpu\"", "\"resource\":\"memory\""),
         ("similar.jsonl.xz", "\"similar\":true", "\"similar\":false"),
+        ("dra.jsonl.xz", "\"fits\":true", "\"fits\":false"),
+        ("dra-estimate.jsonl.xz", "\"scheduled\":{", "\"scheduled\":{\"nobody\":100000,"),
     ] {
         let cases = read_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(file)).unwrap();
         let mut case = cases.into_iter().find(|case| case.expect.to_string().contains(from)).unwrap();

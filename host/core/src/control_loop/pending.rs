@@ -101,7 +101,10 @@ impl Loop<'_> {
             match &view.template {
                 Ok(template) => {
                     state.weight = self.limits.weigh(&template.node);
-                    let shape = self.snapshot.shape(template);
+                    // A fresh node will have the CSI drivers that the group's nodes have.
+                    let mut nodes = view.nodes.iter().filter_map(|&node| cluster.nodes.get(node));
+                    let drivers = nodes.find_map(|node| cluster.storage.csi_nodes.get(&node.name));
+                    let shape = self.snapshot.shape_with_drivers(template, drivers);
                     state.shape = Some(shape);
                     // A node that is not ready yet is represented by a copy of what it will be.
                     for &node in &view.starting {

@@ -73,6 +73,9 @@ pub enum Flaw {
     /// A port of a node that cannot be one.
     #[error("{0} is not a port number; expected 1 to 65535")]
     Port(i32),
+    /// A slice of a template whose devices are not on its node.
+    #[error("the devices of a template's slice are on its own node; give the template's name as nodeName")]
+    SliceWithoutNode,
     /// A name that every object must have.
     #[error("the object has no name; give it one")]
     Nameless,

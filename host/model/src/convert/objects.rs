@@ -1,21 +1,27 @@
 //! Which kinds of objects are read, and where each goes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::policy::v1 as policy;
+use k8s_openapi::api::resource::v1 as resource;
 use k8s_openapi::api::storage::v1 as storage;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::cluster::{Cluster, ConfigMap};
+use crate::devices::ResourceClaim;
+use crate::symbol::Symbol;
 use crate::template::Template;
 
-use super::error::{ConvertError, FieldPath, Segment};
-use super::metadata;
+use super::error::{ConvertError, FieldPath, Segment, Within};
+use super::template::TemplateObjects;
+use super::{metadata, older_devices};
 
 /// An object that has a place in a cluster.
 pub trait Import {
@@ -82,7 +88,7 @@ macro_rules! kinds {
         impl Kind {
             /// The kind by its API version and name; none if it is not known.
             pub fn find(api_version: &str, kind: &str) -> Option<Self> {
-                match (api_version, kind) {
+                match (older_devices::modern_version(api_version), kind) {
                     $(($version, stringify!($name)) => Some(Self::$name),)*
                     _ => is_unneeded(api_version, kind).then_some(Self::Unneeded),
                 }
@@ -102,6 +108,11 @@ macro_rules! kinds {
             ///
             /// If the text is no object of this kind, or a value in it cannot be read.
             pub fn import_text(self, text: &str, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                if self.has_older_forms()
+                    && let Some(value) = older_devices::modern(text)
+                {
+                    return self.import_value(value, cluster);
+                }
                 match self {
                     $(Self::$name => Ok(from_text::<$object>(text)?.import(cluster)?),)*
                     Self::Unneeded => Ok(()),
@@ -114,6 +125,7 @@ macro_rules! kinds {
             ///
             /// If the tree is no object of this kind, or a value in it cannot be read.
             pub fn import_value(self, value: Value, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                let value = if self.has_older_forms() { older_devices::modernized(value) } else { value };
                 match self {
                     $(Self::$name => Ok(from_value::<$object>(value)?.import(cluster)?),)*
                     Self::Unneeded => Ok(()),
@@ -141,6 +153,17 @@ kinds! {
     CSIStorageCapacity: storage::CSIStorageCapacity, "storage.k8s.io/v1", namespaced;
     VolumeAttachment: storage::VolumeAttachment, "storage.k8s.io/v1", global;
     ConfigMap: core::ConfigMap, "v1", namespaced;
+    DeviceClass: resource::DeviceClass, "resource.k8s.io/v1", global;
+    ResourceSlice: resource::ResourceSlice, "resource.k8s.io/v1", global;
+    ResourceClaim: resource::ResourceClaim, "resource.k8s.io/v1", namespaced;
+    ResourceClaimTemplate: resource::ResourceClaimTemplate, "resource.k8s.io/v1", namespaced;
+}
+
+impl Kind {
+    /// Whether objects of an older API version have other fields.
+    fn has_older_forms(self) -> bool {
+        matches!(self, Self::DeviceClass | Self::ResourceSlice | Self::ResourceClaim | Self::ResourceClaimTemplate)
+    }
 }
 
 /// Kinds that dumps of whole clusters hold and that change no decision. Priorities of pods, for instance, are numbers in
@@ -245,12 +268,29 @@ pub(crate) fn json_message(error: &serde_json::Error) -> String {
 /// Numbers where Kubernetes takes amounts become text: `cpu: 4` means `cpu: "4"`. The `count` of volumes that a CSINode
 /// gives as its `allocatable` is the one number there that stays one.
 fn amounts_as_text(value: &mut Value) {
-    const LISTS: [&str; 6] = ["requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources"];
+    const LISTS: [&str; 8] = [
+        "requests",
+        "limits",
+        "capacity",
+        "allocatable",
+        "overhead",
+        "allocatedResources",
+        "counters",
+        "consumedCapacity",
+    ];
     const SINGLE: [&str; 2] = ["capacity", "maximumVolumeSize"];
     const NUMBER: &str = "count";
     fn to_text(value: &mut Value) {
         if let Value::Number(number) = value {
             *value = Value::String(number.to_string());
+        }
+    }
+    /// Amounts of devices are objects, all of whose numbers are amounts.
+    fn every_number(value: &mut Value) {
+        match value {
+            Value::Object(fields) => fields.values_mut().for_each(every_number),
+            Value::Array(items) => items.iter_mut().for_each(every_number),
+            other => to_text(other),
         }
     }
     match value {
@@ -259,7 +299,7 @@ fn amounts_as_text(value: &mut Value) {
                 match value {
                     Value::Object(amounts) if LISTS.contains(&key.as_str()) => {
                         let amounts = amounts.iter_mut().filter(|(name, _)| *name != NUMBER);
-                        amounts.for_each(|(_, amount)| to_text(amount));
+                        amounts.for_each(|(_, amount)| every_number(amount));
                     }
                     Value::Number(_) if SINGLE.contains(&key.as_str()) => to_text(value),
                     _ => amounts_as_text(value),
@@ -272,16 +312,54 @@ fn amounts_as_text(value: &mut Value) {
 }
 
 impl Cluster {
-    /// A template from a `v1` Node and pods as JSON trees. A node without a name gets `name`.
+    /// A template from JSON trees. A node without a name gets `name`. Claims become known to the cluster by what they ask
+    /// for, if there is none of the same name.
     ///
     /// # Errors
     ///
-    /// If the trees are no such objects or a value cannot be read; the path starts with `template` or `templatePods`.
-    pub fn template_from_values(&mut self, name: &str, node: Value, pods: Vec<Value>) -> Result<Template, ObjectError> {
-        let node: core::Node = from_value(node).map_err(|error| error.under("template"))?;
-        let pods: Vec<core::Pod> = from_value(Value::Array(pods)).map_err(|error| error.under("templatePods"))?;
-        Ok(self.converter().template(name, &node, &pods)?)
+    /// If the trees are no such objects or a value cannot be read; the path starts with `template`, `templatePods`,
+    /// `templateResourceSlices` or `templateResourceClaims`.
+    pub fn template_from_values(&mut self, name: &str, objects: TemplateObjects) -> Result<Template, ObjectError> {
+        let node: core::Node = from_value(objects.node).map_err(|error| error.under("template"))?;
+        let pods: Vec<core::Pod> =
+            from_value(Value::Array(objects.pods)).map_err(|error| error.under("templatePods"))?;
+        let slices = objects.resource_slices.into_iter().map(older_devices::modernized).collect();
+        let slices: Vec<resource::ResourceSlice> =
+            from_value(Value::Array(slices)).map_err(|error| error.under("templateResourceSlices"))?;
+        let claims = objects.resource_claims.into_iter().map(older_devices::modernized).collect();
+        let claims: Vec<resource::ResourceClaim> =
+            from_value(Value::Array(claims)).map_err(|error| error.under("templateResourceClaims"))?;
+        for (index, claim) in claims.iter().enumerate() {
+            let name = claim_name(&claim.metadata, self).index(index).field("templateResourceClaims")?;
+            if !self.devices.claims.contains_key(&name) {
+                let bare = resource::ResourceClaim { status: None, ..claim.clone() };
+                let bare = resource_claim(&bare, self).index(index).field("templateResourceClaims")?;
+                self.devices.claims.insert(name, bare);
+            }
+        }
+        Ok(self.converter().template(name, &node, &pods, &slices)?)
     }
+}
+
+fn claim_name(metadata: &ObjectMeta, cluster: &mut Cluster) -> Result<(Symbol, Symbol), ConvertError> {
+    let namespace = metadata::namespace(metadata, &mut cluster.symbols);
+    Ok((namespace, cluster.symbols.intern(metadata::name(metadata)?)))
+}
+
+fn resource_claim(claim: &resource::ResourceClaim, cluster: &mut Cluster) -> Result<ResourceClaim, ConvertError> {
+    let spec = cluster.converter().claim_spec(claim.spec.as_ref()).field("spec")?;
+    let status = claim.status.as_ref();
+    let allocation = status.map(|status| cluster.converter().allocation(status)).transpose().field("status")?.flatten();
+    let owner = metadata::controller(&claim.metadata);
+    let symbols = &mut cluster.symbols;
+    let consumers = status.and_then(|status| status.reserved_for.as_ref()).into_iter().flatten();
+    Ok(ResourceClaim {
+        spec: cluster.devices.specs.intern(spec),
+        deleting: claim.metadata.deletion_timestamp.is_some(),
+        owner_pod: owner.map(|owner| (symbols.intern(&owner.name), symbols.intern(&owner.uid))),
+        allocation,
+        reserved_for: consumers.map(|consumer| symbols.intern(&consumer.uid)).collect(),
+    })
 }
 
 macro_rules! import_into {
@@ -355,6 +433,27 @@ import_into! {
         let namespace = metadata::namespace(&map.metadata, &mut cluster.symbols);
         let name = cluster.symbols.intern(metadata::name(&map.metadata)?);
         cluster.config_maps.push(ConfigMap { namespace, name, data })
+    };
+    resource::DeviceClass => |cluster, class| {
+        let name = cluster.symbols.intern(metadata::name(&class.metadata)?);
+        let class = cluster.converter().device_class(class);
+        cluster.devices.classes.insert(name, class)
+    };
+    resource::ResourceSlice => |cluster, slice| {
+        let slice = cluster.converter().resource_slice(slice)?;
+        cluster.devices.slices.push(Arc::new(slice))
+    };
+    resource::ResourceClaim => |cluster, claim| {
+        let name = claim_name(&claim.metadata, cluster)?;
+        let claim = resource_claim(claim, cluster)?;
+        cluster.devices.claims.insert(name, claim)
+    };
+    resource::ResourceClaimTemplate => |cluster, template| {
+        let name = claim_name(&template.metadata, cluster)?;
+        let spec = template.spec.as_ref().and_then(|template| template.spec.as_ref());
+        let spec = cluster.converter().claim_spec(spec).field("spec").field("spec")?;
+        let spec = cluster.devices.specs.intern(spec);
+        cluster.devices.templates.insert(name, spec)
     };
 }
 

@@ -4,7 +4,9 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use crate::cluster::SpecId;
-use crate::pod::{Deletion, DrainTraits, OwnerKind, Phase, Pod, PodSpec, RestartPolicy, SafeToEvict, Scheduling};
+use crate::pod::{
+    ClaimReference, Deletion, DrainTraits, OwnerKind, Phase, Pod, PodSpec, RestartPolicy, SafeToEvict, Scheduling,
+};
 use crate::selector::{NodeSelector, NodeSelectorTerm};
 use crate::symbol::{Symbol, Symbols, known};
 use crate::time::go_duration_nanos;
@@ -62,8 +64,14 @@ impl Converter<'_> {
         if on_a_node && owner.is_some_and(|owner| owner.kind == OwnerKind::DaemonSet) {
             wanted.node_affinity = wanted.node_affinity.and_then(without_node_name);
         }
-        let held = status.map(|status| requests::held(spec, status, self.symbols)).transpose()?.flatten();
-        let (wanted, held) = self.intern_pair(wanted, held);
+        let held_requests = status.map(|status| requests::held(spec, status, self.symbols)).transpose()?.flatten();
+        let mut held_claims = wanted.claims.clone();
+        if on_a_node {
+            wanted.claims = volumes::fresh_claims(spec, &wanted.claims, self.symbols);
+            let for_resources = volumes::claim_for_resources(status, self.symbols);
+            held_claims = held_claims.into_iter().chain(for_resources).collect();
+        }
+        let (wanted, held) = self.intern_pair(wanted, held_requests, held_claims);
 
         Ok(Pod {
             name: name.into(),
@@ -106,6 +114,7 @@ impl Converter<'_> {
         let far = far.and_then(|far| far.required_during_scheduling_ignored_during_execution.as_ref());
         let on_nodes = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
         let on_nodes = on_nodes.and_then(|nodes| nodes.required_during_scheduling_ignored_during_execution.as_ref());
+        let claims = volumes::claims(spec, status, name, metadata::uid(metadata), symbols);
         Ok(PodSpec {
             namespace,
             node_name: None,
@@ -123,17 +132,29 @@ impl Converter<'_> {
             affinity: pod_rules::affinity_terms(near, namespace, &labels, label_keys, symbols),
             anti_affinity: pod_rules::affinity_terms(far, namespace, &labels, label_keys, symbols),
             volumes: volumes::volumes(spec, name, metadata::uid(metadata), symbols),
-            claims: volumes::claims(spec, status, symbols),
+            claims: match label_keys {
+                LabelKeys::Merged => claims,
+                LabelKeys::ToMerge => volumes::fresh_claims(spec, &claims, symbols),
+            },
             features: pod_rules::features(spec, symbols),
             priority: spec.priority,
             labels,
         })
     }
 
-    /// Numbers a spec, and the same spec with other requests if there are any.
-    fn intern_pair(&mut self, wanted: PodSpec, held: Option<crate::Resources>) -> (SpecId, SpecId) {
-        let held = held.filter(|held| *held != wanted.requests);
-        let held = held.map(|requests| self.specs.intern(PodSpec { requests, ..wanted.clone() }));
+    /// Numbers a spec, and the same spec with other requests or claims if they differ.
+    fn intern_pair(
+        &mut self,
+        wanted: PodSpec,
+        requests: Option<crate::Resources>,
+        claims: Box<[ClaimReference]>,
+    ) -> (SpecId, SpecId) {
+        let requests = requests.filter(|requests| *requests != wanted.requests);
+        let differs = requests.is_some() || claims != wanted.claims;
+        let held = differs.then(|| {
+            let requests = requests.unwrap_or_else(|| wanted.requests.clone());
+            self.specs.intern(PodSpec { requests, claims, ..wanted.clone() })
+        });
         let wanted = self.specs.intern(wanted);
         (wanted, held.unwrap_or(wanted))
     }

@@ -1,6 +1,10 @@
 //! The nodes that a group would create, from a Node object or from text maps.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::resource::v1 as resource;
+use serde_json::Value;
 
 use crate::node::Node;
 use crate::template::{Template, TemplatePod};
@@ -8,7 +12,7 @@ use crate::template::{Template, TemplatePod};
 use super::Converter;
 use super::amounts::{ResourceList, supply};
 use super::error::{ConvertError, Within};
-use super::{metadata, node};
+use super::{devices, metadata, node};
 
 /// What a provider says about the nodes that a group would create, as text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,18 +40,45 @@ pub struct TaintParts<'a> {
     pub effect: &'a str,
 }
 
+/// A template as JSON trees of Kubernetes objects.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateObjects {
+    /// A `v1` Node.
+    pub node: Value,
+    /// `v1` Pods that each such node starts with.
+    pub pods: Vec<Value>,
+    /// `resource.k8s.io` ResourceSlices of such a node.
+    pub resource_slices: Vec<Value>,
+    /// `resource.k8s.io` ResourceClaims of these pods. Only what they ask for matters: each node's pods get devices of
+    /// their own.
+    pub resource_claims: Vec<Value>,
+}
+
 impl Converter<'_> {
-    /// A template from a Node object and the pods that each such node starts with. A node without a name gets `name`.
+    /// A template from a Node object, the pods that each such node starts with, and its devices. A node without a name
+    /// gets `name`.
     ///
     /// # Errors
     ///
-    /// As [`Converter::node`] and [`Converter::pod`]; the path starts with `template` or `templatePods`.
-    pub fn template(&mut self, name: &str, node: &core::Node, pods: &[core::Pod]) -> Result<Template, ConvertError> {
+    /// As [`Converter::node`], [`Converter::pod`] and [`Converter::resource_slice`]; the path starts with `template`,
+    /// `templatePods` or `templateResourceSlices`.
+    pub fn template(
+        &mut self,
+        name: &str,
+        node: &core::Node,
+        pods: &[core::Pod],
+        slices: &[resource::ResourceSlice],
+    ) -> Result<Template, ConvertError> {
         let name = metadata::name(&node.metadata).unwrap_or(name);
         let node = self.node_named(name, node).field("template")?;
         let pods =
             pods.iter().enumerate().map(|(index, pod)| self.template_pod(pod).index(index).field("templatePods"));
-        Ok(Template { node, pods: pods.collect::<Result<_, _>>()? })
+        let pods = pods.collect::<Result<_, _>>()?;
+        let slices = slices.iter().enumerate().map(|(index, slice)| {
+            let slice = self.resource_slice(slice).and_then(|slice| devices::is_on_node(&slice).map(|()| slice));
+            slice.map(Arc::new).index(index).field("templateResourceSlices")
+        });
+        Ok(Template { node, pods, slices: slices.collect::<Result<_, _>>()? })
     }
 
     fn template_pod(&mut self, pod: &core::Pod) -> Result<TemplatePod, ConvertError> {

@@ -92,26 +92,52 @@ fn is_local(volume: &core::Volume) -> bool {
 pub(super) fn claims(
     spec: &core::PodSpec,
     status: Option<&core::PodStatus>,
+    pod: &str,
+    uid: &str,
     symbols: &mut Symbols,
 ) -> Box<[ClaimReference]> {
     let made = |entry: &str| {
         let mut statuses = status.and_then(|status| status.resource_claim_statuses.as_ref()).into_iter().flatten();
         statuses.find(|status| status.name == entry)
     };
-    let convert = |claim: &core::PodResourceClaim| {
-        let entry = symbols.intern(&claim.name);
+    let mut convert = |claim: &core::PodResourceClaim| {
         if let Some(name) = &claim.resource_claim_name {
-            let claim = Some(symbols.intern(name));
-            return ClaimReference { entry, claim, generated: false, not_needed: false };
+            return ClaimReference::Named(symbols.intern(name));
         }
-        let status = made(&claim.name);
-        let name = status.and_then(|status| status.resource_claim_name.as_deref());
-        ClaimReference {
-            entry,
-            claim: name.map(|name| symbols.intern(name)),
-            generated: true,
-            not_needed: status.is_some() && name.is_none(),
+        match made(&claim.name).map(|status| status.resource_claim_name.as_deref()) {
+            Some(Some(name)) => ClaimReference::Made {
+                claim: symbols.intern(name),
+                pod: symbols.intern(pod),
+                pod_uid: symbols.intern(uid),
+            },
+            Some(None) => ClaimReference::Unneeded,
+            None => ClaimReference::Awaited { pod: symbols.intern(pod) },
         }
     };
-    spec.resource_claims.iter().flatten().map(convert).collect()
+    spec.resource_claims.iter().flatten().map(&mut convert).collect()
+}
+
+/// Resource claims of a pod that does not exist yet, or of one like it on another node: what was made from a template for
+/// a pod is made anew for each.
+pub(super) fn fresh_claims(
+    spec: &core::PodSpec,
+    claims: &[ClaimReference],
+    symbols: &mut Symbols,
+) -> Box<[ClaimReference]> {
+    let entries = spec.resource_claims.iter().flatten();
+    let fresh = entries.zip(claims).map(|(entry, claim)| {
+        let template = entry.resource_claim_template_name.as_deref().map(|template| symbols.intern(template));
+        match *claim {
+            ClaimReference::Made { claim, .. } => ClaimReference::Fresh { like: Some(claim), template },
+            ClaimReference::Awaited { .. } => ClaimReference::Fresh { like: None, template },
+            other => other,
+        }
+    });
+    fresh.collect()
+}
+
+/// The claim that the scheduler made for the extended resources of a pod.
+pub(super) fn claim_for_resources(status: Option<&core::PodStatus>, symbols: &mut Symbols) -> Option<ClaimReference> {
+    let claim = status?.extended_resource_claim_status.as_ref()?;
+    Some(ClaimReference::ForResources(symbols.intern(&claim.resource_claim_name)))
 }

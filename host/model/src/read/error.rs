@@ -197,9 +197,12 @@ pub enum Problem {
         /// The other.
         second: &'static str,
     },
-    /// Pods for a template that is not there.
-    #[error("templatePods belong to a template, and there is none; add a template or remove them")]
-    PodsWithoutTemplate,
+    /// Pods or devices for a template that is not there.
+    #[error("{field} belong to a template, and there is none; add a template or remove them")]
+    PodsWithoutTemplate {
+        /// Where they are.
+        field: &'static str,
+    },
     /// A price that is none.
     #[error("{found:?} is not a price; expected an amount of 0 or more such as \"0.40\"")]
     Price {
@@ -244,7 +247,7 @@ impl Problem {
             Self::Size { .. }
                 | Self::SizeOrder { .. }
                 | Self::TwoMemberships { .. }
-                | Self::PodsWithoutTemplate
+                | Self::PodsWithoutTemplate { .. }
                 | Self::UnknownOption { .. }
         )
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use crate::cluster::Cluster;
-use crate::convert::{FieldPath, ObjectError, Segment};
+use crate::convert::{FieldPath, ObjectError, Segment, TemplateObjects};
 use crate::group::{Membership, NodeGroup};
 use crate::labels::Labels;
 use crate::quantity::Quantity;
@@ -58,6 +58,10 @@ struct Spec {
     template: Option<Value>,
     #[serde(default)]
     template_pods: Vec<Value>,
+    #[serde(default)]
+    template_resource_slices: Vec<Value>,
+    #[serde(default)]
+    template_resource_claims: Vec<Value>,
     price_per_hour: Option<Scalar>,
     #[serde(default)]
     options: BTreeMap<String, Scalar>,
@@ -149,7 +153,7 @@ pub(super) fn convert(
     }
     let price_micros_per_hour = spec.price_per_hour.take().map(price).transpose()?;
     let options = std::mem::take(&mut spec.options).into_iter().map(option).collect::<Result<_, _>>()?;
-    let template = template(&name, spec.template.take(), std::mem::take(&mut spec.template_pods), cluster)?;
+    let template = template(&name, &mut spec, cluster)?;
     if template.as_ref().is_some_and(|template| template.node.allocatable.pods <= 0) {
         warnings.push(Warning::NoPodSlots { group: name.clone(), place: place(&field("template")) });
     }
@@ -239,16 +243,25 @@ fn members(spec: &Spec, cluster: &mut Cluster) -> Result<Membership, Fault> {
     })
 }
 
-fn template(
-    name: &str,
-    node: Option<Value>,
-    pods: Vec<Value>,
-    cluster: &mut Cluster,
-) -> Result<Option<Template>, Fault> {
-    let Some(node) = node else {
-        return if pods.is_empty() { Ok(None) } else { Err((field("templatePods"), Problem::PodsWithoutTemplate)) };
+fn template(name: &str, spec: &mut Spec, cluster: &mut Cluster) -> Result<Option<Template>, Fault> {
+    let objects = TemplateObjects {
+        node: spec.template.take().unwrap_or_default(),
+        pods: std::mem::take(&mut spec.template_pods),
+        resource_slices: std::mem::take(&mut spec.template_resource_slices),
+        resource_claims: std::mem::take(&mut spec.template_resource_claims),
     };
-    match cluster.template_from_values(name, node, pods).map_err(|error| error.under("spec")) {
+    if objects.node.is_null() {
+        let parts = [
+            ("templatePods", &objects.pods),
+            ("templateResourceSlices", &objects.resource_slices),
+            ("templateResourceClaims", &objects.resource_claims),
+        ];
+        return match parts.into_iter().find(|(_, part)| !part.is_empty()) {
+            None => Ok(None),
+            Some((name, _)) => Err((field(name), Problem::PodsWithoutTemplate { field: name })),
+        };
+    }
+    match cluster.template_from_values(name, objects).map_err(|error| error.under("spec")) {
         Ok(template) => Ok(Some(template)),
         Err(ObjectError::Shape { path, message }) => Err((path, Problem::Shape { message })),
         Err(ObjectError::Value(error)) => Err((error.path, error.flaw.into())),

@@ -1447,4 +1447,12 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "Gates of the Kubernetes components",
         effect: Effect::None("the gates are those of Kubernetes 1.37 by default"),
     },
+    Flag {
+        name: "max-empty-bulk-delete",
+        section: Section::ScaleDown,
+        kind: Kind::Int,
+        default: "10",
+        help: "Was: most empty nodes deleted at a time",
+        effect: Effect::None("max-scale-down-parallelism takes its place, as in the Go autoscaler"),
+    },
 ];

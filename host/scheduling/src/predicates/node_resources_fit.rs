@@ -3,12 +3,14 @@
 use plimsoll_model::{PodSpec, Resources};
 
 use super::{DynamicRule, Predicate, Tracker, Verdict};
+use crate::facts::Facts;
 use crate::oracle::{Place, World};
 use crate::refusal::Reason;
 use crate::snapshot::base::{Base, ClassId, NodeId};
 
 /// What is left of each resource that the pod asks for must be enough, and there must be a place for one more pod.
-/// Resources that it does not ask for are not looked at, even if they are over-committed.
+/// Resources that it does not ask for are not looked at, even if they are over-committed; nor are those that the node leaves
+/// to devices (see [`DynamicResources`](super::dynamic_resources)).
 ///
 /// The engine's part is the base's own [`Free`](crate::snapshot::free::Free), which is asked first and inline; only the
 /// reasons come from here.
@@ -21,13 +23,7 @@ impl Predicate for NodeResourcesFit {
 }
 
 /// All resources that are short, in the scheduler's order: pods, cpu, memory, ephemeral storage, then the others.
-fn short(
-    pod: &PodSpec,
-    allocatable: &Resources,
-    requested: &Resources,
-    pods: i64,
-    name: impl Fn(plimsoll_model::Symbol) -> Box<str>,
-) -> Vec<Reason> {
+fn short(pod: &PodSpec, allocatable: &Resources, requested: &Resources, pods: i64, facts: &Facts<'_>) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if pods.wrapping_add(1) > allocatable.pods {
         reasons.push(Reason::TooManyPods { limit: allocatable.pods });
@@ -44,10 +40,9 @@ fn short(
         ),
     ];
     let native = native.into_iter().map(|(name, asked, offered, taken)| (Box::from(name), asked, offered, taken));
-    let scalars = asked
-        .scalars
-        .iter()
-        .map(|&(scalar, asked)| (name(scalar), asked, offered.scalar(scalar), taken.scalar(scalar)));
+    let counted = asked.scalars.iter().filter(|(scalar, _)| !facts.is_left_to_devices(*scalar, offered));
+    let scalars =
+        counted.map(|&(scalar, asked)| (facts.text(scalar), asked, offered.scalar(scalar), taken.scalar(scalar)));
     for (resource, asked, allocatable, taken) in native.chain(scalars) {
         let free = allocatable.wrapping_sub(taken);
         if asked > 0 && asked > free {
@@ -71,7 +66,7 @@ impl DynamicRule for NodeResourcesFit {
         }
         let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
         let requested = requested.with_scalars(scalars);
-        short(pod, &node.node.allocatable, &requested, pods, |name| world.facts.text(name))
+        short(pod, &node.node.allocatable, &requested, pods, &world.facts)
     }
 
     fn tracker(&self) -> Box<dyn Tracker> {
@@ -104,7 +99,7 @@ impl Tracker for InTheBase {
     fn reasons(&self, base: &Base<'_>, class: ClassId, node: NodeId) -> Vec<Reason> {
         let requested = base.requested(node);
         let allocatable = &base.node(node).allocatable;
-        short(base.spec(class), allocatable, &requested, requested.pods, |name| base.facts.text(name))
+        short(base.spec(class), allocatable, &requested, requested.pods, &base.facts)
     }
 
     fn digest(&self, _base: &Base<'_>, _state: &mut dyn std::hash::Hasher) {}

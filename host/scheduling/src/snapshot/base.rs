@@ -1,8 +1,11 @@
 //! What every tracker may look at: nodes with what is on them, pod classes, domains.
 
+use std::sync::Arc;
+
+use plimsoll_model::devices::ResourceSlice;
 use plimsoll_model::storage::CsiNode;
 use plimsoll_model::symbol::known;
-use plimsoll_model::{Cluster, Node, PodSpec, Resources, SpecId, Symbol};
+use plimsoll_model::{Cluster, Node, PodSpec, Resources, SpecId, Symbol, Template};
 use smallvec::SmallVec;
 
 use super::classes::{Class, Classes};
@@ -69,7 +72,12 @@ pub(crate) struct Shape {
     pub(crate) runs: Runs,
     /// CSI drivers that each copy has, with their limits.
     csi_node: Option<CsiNode>,
+    /// Devices that each copy has.
+    pub(crate) slices: Vec<Arc<ResourceSlice>>,
 }
+
+/// More than any pods ask for, and far from an overflow.
+const PLENTY: i64 = i64::MAX / 4;
 
 /// Name and host name of a template while it is not a node yet. Copies get the names that their numbers stand for.
 const UNBORN: Symbol = Symbol::nameless(0);
@@ -136,6 +144,27 @@ impl<'c> Base<'c> {
         match self.source[node] {
             Source::Listed(_) => None,
             Source::Copy(shape) => Some(shape),
+        }
+    }
+
+    /// Slices that the node brings itself, if it is a copy.
+    pub(crate) fn own_slices(&self, node: NodeId) -> Option<&[Arc<ResourceSlice>]> {
+        match self.source[node] {
+            Source::Listed(_) => None,
+            Source::Copy(shape) => Some(&self.shapes[shape].slices),
+        }
+    }
+
+    /// The node as selectors see it: with a name and host name of its own.
+    pub(crate) fn named_node(&self, node: NodeId) -> std::borrow::Cow<'_, Node> {
+        match self.source[node] {
+            Source::Listed(node) => std::borrow::Cow::Borrowed(node),
+            Source::Copy(shape) => {
+                let shape = &self.shapes[shape].node;
+                let name = fresh_name(node);
+                let labels = shape.labels.with(known::HOSTNAME, name);
+                std::borrow::Cow::Owned(Node { name, labels, ..shape.clone() })
+            }
         }
     }
 
@@ -220,8 +249,8 @@ impl<'c> Base<'c> {
     }
 
     /// Keeps a template to make copies of. `pods` are what each copy starts with.
-    pub(crate) fn add_shape(&mut self, node: &Node, pods: Runs, csi_node: Option<CsiNode>) -> ShapeId {
-        let mut node = node.clone();
+    pub(crate) fn add_shape(&mut self, template: &Template, pods: Runs, csi_node: Option<CsiNode>) -> ShapeId {
+        let mut node = template.node.clone();
         node.name = UNBORN;
         node.labels = node.labels.with(known::HOSTNAME, UNBORN);
         let kind = self.kinds.intern(&node);
@@ -233,7 +262,7 @@ impl<'c> Base<'c> {
                 }
             }
         }
-        self.shapes.push(Shape { node, kind, row: row.into(), runs: pods, csi_node })
+        self.shapes.push(Shape { node, kind, row: row.into(), runs: pods, csi_node, slices: template.slices.clone() })
     }
 
     /// What is left on a fresh copy of a shape.
@@ -247,7 +276,16 @@ impl<'c> Base<'c> {
 
     fn row(&self, resources: &Resources) -> Vec<i64> {
         let native = [resources.cpu_milli, resources.memory_bytes, resources.ephemeral_storage_bytes, resources.pods];
-        native.into_iter().chain(self.free.scalars.iter().map(|&name| resources.scalar(name))).collect()
+        let scalars = self.free.scalars.iter().map(|&name| self.offered(name, resources));
+        native.into_iter().chain(scalars).collect()
+    }
+
+    /// How much of a scalar resource counts as offered. What a node leaves to devices is not counted here.
+    fn offered(&self, name: Symbol, allocatable: &Resources) -> i64 {
+        match self.facts.is_left_to_devices(name, allocatable) {
+            true => PLENTY,
+            false => allocatable.scalar(name),
+        }
     }
 
     /// What the pods on a node ask for.
@@ -255,7 +293,7 @@ impl<'c> Base<'c> {
         let offered = &self.node(node).allocatable;
         let taken = |dim, offered: i64| offered.wrapping_sub(self.free.get(node, dim));
         let scalars = self.free.scalars.iter().enumerate().map(|(index, &name)| {
-            let offered = offered.scalar(name);
+            let offered = self.offered(name, offered);
             (name, taken(Dim::scalar(index), offered))
         });
         Resources {

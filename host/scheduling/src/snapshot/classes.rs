@@ -4,13 +4,15 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use indexmap::IndexSet;
-use plimsoll_model::pod::{PodAffinityTerm, Volume};
+use plimsoll_model::devices::ClaimSpecId;
+use plimsoll_model::pod::{ClaimReference, PodAffinityTerm, Volume};
 use plimsoll_model::selector::{LabelSelector, NodeSelector, Operator};
 use plimsoll_model::{Labels, PodSpec, SpecId, Symbol};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::base::{ClassId, NodeId};
 use super::free::{Demand, Dim};
+use crate::devices::wants::own_spec;
 use crate::facts::Facts;
 use crate::predicates::volumes::is_bound;
 use crate::predicates::{self, NodeSet, RULES, Rule, volume_zone};
@@ -40,6 +42,7 @@ pub(crate) struct Class {
     pub(crate) label_set: LabelSetId,
     pub(crate) demand: Demand,
     volumes: VolumesId,
+    claims: ClaimsId,
     /// Nodes that it is on, and perhaps some that it was on.
     pub(crate) sites: Vec<NodeId>,
     /// How many nodes it is on.
@@ -77,6 +80,20 @@ enum VolumeTrait {
     Bound { ephemeral: bool, affinity: Option<NodeSelector>, zones: [Option<Symbol>; 4] },
 }
 
+ids! {
+    /// A list of resource claims, as far as predicates tell them apart.
+    ClaimsId;
+}
+
+/// A resource claim, as far as predicates tell it apart from others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum ClaimTrait {
+    /// It matters which one it is.
+    Itself(Symbol, ClaimReference),
+    /// One of the pod's own, without devices: only what it asks for matters.
+    Own(ClaimSpecId),
+}
+
 /// All pod classes.
 #[derive(Debug)]
 pub(crate) struct Classes {
@@ -88,6 +105,7 @@ pub(crate) struct Classes {
     by_spec: [Vec<Option<ClassId>>; 2],
     mentions: Mentions,
     volume_lists: IndexSet<Vec<VolumeTrait>, FxBuildHasher>,
+    claim_lists: IndexSet<Vec<ClaimTrait>, FxBuildHasher>,
     /// CSI drivers of which some node takes only so many volumes, or none if it lacks the driver.
     pub(crate) limited_drivers: FxHashSet<Symbol>,
     /// Whether some pod spreads, so that it matters whether others are being deleted.
@@ -109,6 +127,7 @@ impl Classes {
             by_spec: [vec![None; cluster.specs.len()], vec![None; cluster.specs.len()]],
             mentions: Mentions::of(cluster.specs.iter().map(|(_, spec)| spec)),
             volume_lists: IndexSet::default(),
+            claim_lists: IndexSet::default(),
             limited_drivers: limits.map(|(driver, _)| *driver).chain(demanding.map(|(driver, _)| *driver)).collect(),
             any_spread: cluster.specs.iter().any(|(_, spec)| !spec.spread.is_empty()),
         }
@@ -130,7 +149,8 @@ impl Classes {
         let spec = &facts.cluster.specs[id];
         let label_set = self.label_set(spec);
         let volumes = self.volumes(facts, spec);
-        let look = Look { spec, label_set, volumes, terminating };
+        let claims = self.claims(facts, spec);
+        let look = Look { spec, label_set, volumes, claims, terminating };
         let same = |table: &Table<ClassId, Class>, &class: &ClassId| look == Look::of(facts, &table[class]);
         let found = self.by_content.find(look.hash_code(), |class| same(&self.table, class)).copied();
         let class = found.unwrap_or_else(|| {
@@ -141,6 +161,7 @@ impl Classes {
                 label_set,
                 demand,
                 volumes,
+                claims,
                 sites: Vec::new(),
                 live_sites: 0,
                 inquiry: None,
@@ -170,6 +191,14 @@ impl Classes {
     fn volumes(&mut self, facts: &Facts<'_>, spec: &PodSpec) -> VolumesId {
         let traits = spec.volumes.iter().map(|volume| self.volume_trait(facts, spec.namespace, volume)).collect();
         VolumesId::at(self.volume_lists.insert_full(traits).0)
+    }
+
+    fn claims(&mut self, facts: &Facts<'_>, spec: &PodSpec) -> ClaimsId {
+        let traits = spec.claims.iter().map(|claim| match own_spec(facts, spec.namespace, claim) {
+            Some(spec) => ClaimTrait::Own(spec),
+            None => ClaimTrait::Itself(spec.namespace, *claim),
+        });
+        ClaimsId::at(self.claim_lists.insert_full(traits.collect()).0)
     }
 
     /// A bound volume of a driver without limits, which several pods may use, matters only by the place where it is.
@@ -231,16 +260,17 @@ struct Look<'a> {
     spec: &'a PodSpec,
     label_set: LabelSetId,
     volumes: VolumesId,
+    claims: ClaimsId,
     terminating: bool,
 }
 
 impl<'a> Look<'a> {
     fn of(facts: &Facts<'a>, class: &Class) -> Self {
-        let &Class { spec, label_set, volumes, terminating, .. } = class;
-        Self { spec: &facts.cluster.specs[spec], label_set, volumes, terminating }
+        let &Class { spec, label_set, volumes, claims, terminating, .. } = class;
+        Self { spec: &facts.cluster.specs[spec], label_set, volumes, claims, terminating }
     }
 
-    /// Everything of a spec but labels, volumes (both are numbered) and priority (no predicate looks at it).
+    /// Everything of a spec but labels, volumes, claims (these are numbered) and priority (no predicate looks at it).
     fn parts(&self) -> impl PartialEq + Hash + use<'a> {
         let PodSpec {
             namespace,
@@ -255,13 +285,13 @@ impl<'a> Look<'a> {
             affinity,
             anti_affinity,
             volumes: _,
-            claims,
+            claims: _,
             features,
             priority: _,
         } = self.spec;
         (
             (self.label_set, self.volumes, self.terminating, namespace, node_name, node_selector, node_affinity),
-            (tolerations, requests, host_ports, spread, affinity, anti_affinity, claims, features),
+            (tolerations, requests, host_ports, spread, affinity, anti_affinity, self.claims, features),
         )
     }
 

@@ -1,7 +1,6 @@
 //! The oracle's world and the engine's snapshot, moved together.
 
-use plimsoll_model::symbol::known;
-use plimsoll_model::{Cluster, Node, SpecId, Template};
+use plimsoll_model::{Cluster, SpecId, Template};
 
 use crate::oracle::{CLOSED, Place, Resident, World};
 use crate::snapshot::base::{ShapeId, fresh_name};
@@ -85,12 +84,8 @@ impl<'c> Mirror<'c> {
         let node = self.snapshot.add_copy(shape);
         assert_eq!(node.index(), self.map.len());
         let name = fresh_name(node);
-        let labels = template.node.labels.with(known::HOSTNAME, name);
-        let mut place = Place::new(Node { name, labels, ..template.node.clone() });
-        let pods = template.pods.iter().map(|pod| Resident { spec: pod.spec, terminating: false });
-        place.pods = pods.collect();
         self.map.push(Some(self.world.places.len()));
-        self.world.places.push(place);
+        self.world.places.push(Place::copy_of(template, name));
         self.copies.push(shape);
     }
 

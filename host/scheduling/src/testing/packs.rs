@@ -17,7 +17,7 @@ fn template(scene: &mut Scene, object: &str, pods: &[&str]) -> Template {
     scene.node("template", object);
     let node = scene.cluster.nodes.pop().unwrap();
     let pods = pods.iter().map(|pod| TemplatePod { name: "agent".into(), spec: scene.pod(pod), daemon_set: true });
-    Template { node, pods: pods.collect() }
+    Template { pods: pods.collect(), ..Template::of(node) }
 }
 
 fn allocatable(amounts: &str) -> String {
@@ -342,7 +342,7 @@ fn two_thousand_shapes_need_no_more_nodes_than_the_peer_takes() {
         })
         .collect();
     let mut snapshot = crate::Snapshot::new(&cluster);
-    let bins = [Bin { shape: snapshot.shape(&Template { node, pods: Vec::new() }), most: 5000, size: 0 }];
+    let bins = [Bin { shape: snapshot.shape(&Template::of(node)), most: 5000, size: 0 }];
     let pods: Vec<Count> = specs.iter().map(|&spec| (snapshot.class(spec), 25)).collect();
     let packed = estimate(&mut snapshot, &bins, &pods, Limits::default());
     assert_eq!(packed.pod_count(), 50_000);

@@ -1,5 +1,7 @@
 //! Small clusters in which everything collides: few names, few labels, every operator, every odd case.
 
+mod devices;
+
 use plimsoll_model::pod::{HostPort, InlineDisk, NodeInclusion, PodAffinityTerm, SpreadConstraint, Volume};
 use plimsoll_model::selector::{LabelSelector, NodeSelector, NodeSelectorTerm, Operator, Requirement};
 use plimsoll_model::storage::{
@@ -54,13 +56,28 @@ pub(crate) struct Themes {
     pub(crate) spread: bool,
     pub(crate) affinity: bool,
     pub(crate) volumes: bool,
+    pub(crate) devices: bool,
 }
 
 impl Themes {
-    pub(crate) const ALL: Self =
-        Self { statics: true, resources: true, ports: true, spread: true, affinity: true, volumes: true };
-    pub(crate) const NONE: Self =
-        Self { statics: false, resources: false, ports: false, spread: false, affinity: false, volumes: false };
+    pub(crate) const ALL: Self = Self {
+        statics: true,
+        resources: true,
+        ports: true,
+        spread: true,
+        affinity: true,
+        volumes: true,
+        devices: true,
+    };
+    pub(crate) const NONE: Self = Self {
+        statics: false,
+        resources: false,
+        ports: false,
+        spread: false,
+        affinity: false,
+        volumes: false,
+        devices: false,
+    };
 }
 
 /// A random cluster with specs to place and templates to copy.
@@ -113,15 +130,22 @@ pub(crate) fn sample(dice: &mut Dice, themes: Themes) -> Sample {
     let nodes = 2 + dice.below(6);
     cluster.nodes = names[..nodes].iter().map(|&name| node(dice, themes, &words, name)).collect();
     let specs = (0..3 + dice.below(6)).map(|_| spec(dice, themes, &words, &names, &mut cluster.symbols));
-    let specs: Vec<PodSpec> = specs.collect();
+    let mut specs: Vec<PodSpec> = specs.collect();
+    if themes.devices {
+        devices::add(dice, &mut cluster, &names[..nodes]);
+        specs.iter_mut().for_each(|spec| devices::claim(dice, &mut cluster, spec));
+    }
     let specs: Vec<SpecId> = specs.into_iter().map(|spec| cluster.specs.intern(spec)).collect();
     let templates = (0..2).map(|_| {
         let pods =
             (0..dice.below(3)).map(|_| TemplatePod { name: "agent".into(), spec: dice.pick(&specs), daemon_set: true });
         let pods = pods.collect();
-        Template { node: node(dice, themes, &words, known::EMPTY), pods }
+        Template { pods, ..Template::of(node(dice, themes, &words, known::EMPTY)) }
     });
-    let templates = templates.collect();
+    let mut templates: Vec<Template> = templates.collect();
+    if themes.devices {
+        templates.iter_mut().for_each(|template| template.slices = devices::of_template(dice, &mut cluster));
+    }
     Sample { cluster, specs, templates }
 }
 
