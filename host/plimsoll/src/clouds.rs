@@ -1,11 +1,11 @@
 //! The providers of one process, seen as one cloud: last good state, templates, prices, and who owns which group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use plimsoll_core::cloud::{
-    Capabilities, CloudError, DeleteOutcome, ErrorClass, ErrorScope, GroupId, InstanceId, NodeHint, NodeTemplate,
-    PriceBook, SizeOutcome, Snapshot, WriteOptions,
+    Capabilities, CloudError, DeleteOutcome, ErrorClass, ErrorScope, GroupId, InstanceId, NodeHint, NodeMatch,
+    NodeTemplate, PriceBook, SizeOutcome, Snapshot, WriteOptions,
 };
 use plimsoll_core::observation::CloudView;
 use plimsoll_model::{Cluster, Template};
@@ -25,6 +25,7 @@ struct Attached {
     /// Why the last read failed, if it did.
     trouble: Option<CloudError>,
     template_versions: BTreeMap<GroupId, String>,
+    templates: BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
 }
 
 /// All providers.
@@ -62,22 +63,10 @@ impl Clouds {
     pub(crate) async fn refresh(&mut self, cluster: &Cluster) -> Vec<String> {
         let mut troubles = Vec::new();
         for attached in &mut self.attached {
-            attached.trouble = attached.refresh(cluster, &mut self.templates).await.err();
+            attached.trouble = attached.refresh(cluster).await.err();
             troubles.extend(attached.trouble.as_ref().map(ToString::to_string));
         }
-        self.snapshot = Snapshot { groups: vec![], complete: true };
-        for attached in &self.attached {
-            self.snapshot.complete &= attached.snapshot.complete;
-            for group in &attached.snapshot.groups {
-                if self.snapshot.groups.iter().any(|known| known.id == group.id) {
-                    troubles.push(format!("node group {} is claimed by two providers; the first has it", group.id));
-                    continue;
-                }
-                let mut group = group.clone();
-                group.error = attached.trouble.clone().or(group.error);
-                self.snapshot.groups.push(group);
-            }
-        }
+        troubles.extend(self.unite());
         let known = |attached: &Attached| attached.capabilities.clone();
         let first = self.attached.iter().filter_map(known).find(|known| known.accelerator_label.is_some());
         self.capabilities = first.or_else(|| self.attached.iter().find_map(known)).unwrap_or_default();
@@ -85,11 +74,49 @@ impl Clouds {
         troubles
     }
 
+    /// Puts together what the providers have. What two of them claim, a group or a machine, belongs to the first; nothing
+    /// that the other says of it counts. Returns what was refused.
+    fn unite(&mut self) -> Vec<String> {
+        let mut refused = Vec::new();
+        self.snapshot = Snapshot { groups: vec![], complete: true };
+        self.templates.clear();
+        let mut machines: HashSet<NodeMatch> = HashSet::new();
+        for attached in &self.attached {
+            self.snapshot.complete &= attached.snapshot.complete;
+            let first = self.snapshot.groups.len();
+            for group in &attached.snapshot.groups {
+                if self.snapshot.groups.iter().any(|known| known.id == group.id) {
+                    refused.push(format!("node group {} is claimed by two providers; the first has it", group.id));
+                    continue;
+                }
+                let mut group = group.clone();
+                let listed = group.instances.len();
+                group.instances.retain(|instance| !instance.matches.iter().any(|known| machines.contains(known)));
+                if group.instances.len() < listed {
+                    let count = listed - group.instances.len();
+                    refused.push(format!("{count} machines of node group {} are another provider's", group.id));
+                }
+                group.error = attached.trouble.clone().or(group.error);
+                let templates = attached.templates.get(&group.id).cloned();
+                self.templates.extend(templates.map(|templates| (group.id.clone(), templates)));
+                self.snapshot.groups.push(group);
+            }
+            let own = self.snapshot.groups.iter().skip(first).flat_map(|group| &group.instances);
+            machines.extend(own.flat_map(|instance| instance.matches.iter().cloned()));
+        }
+        refused
+    }
+
     async fn read_prices(&mut self) {
         let mut all: Option<PriceBook> = None;
         for attached in &self.attached {
             // A provider without prices, or one that cannot tell them now, leaves its groups without.
-            let Ok(Some(book)) = attached.provider.prices().await else { continue };
+            let Ok(Some(mut book)) = attached.provider.prices().await else { continue };
+            let owns = |id: &GroupId| attached.snapshot.groups.iter().any(|group| group.id == *id);
+            let priced =
+                all.as_ref().map(|all: &PriceBook| all.templates.iter().map(|price| price.group.clone()).collect());
+            let priced: HashSet<GroupId> = priced.unwrap_or_default();
+            book.templates.retain(|price| owns(&price.group) && !priced.contains(&price.group));
             match &mut all {
                 None => all = Some(book),
                 Some(all) => {
@@ -176,14 +203,11 @@ impl Attached {
             snapshot: Snapshot::default(),
             trouble: None,
             template_versions: BTreeMap::new(),
+            templates: BTreeMap::new(),
         }
     }
 
-    async fn refresh(
-        &mut self,
-        cluster: &Cluster,
-        templates: &mut BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
-    ) -> Result<(), CloudError> {
+    async fn refresh(&mut self, cluster: &Cluster) -> Result<(), CloudError> {
         let failed = plimsoll_plugins::CallError::into_cloud_error;
         let capabilities = match &self.capabilities {
             Some(known) => known.clone(),
@@ -209,7 +233,7 @@ impl Attached {
             if answer.templates.is_ok() {
                 self.template_versions.insert(answer.group.clone(), answer.version);
             }
-            templates.insert(answer.group, answer.templates);
+            self.templates.insert(answer.group, answer.templates);
         }
         Ok(())
     }
