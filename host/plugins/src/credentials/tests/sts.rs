@@ -182,9 +182,9 @@ async fn a_pair_of_files_follows_a_swapped_secret_volume() {
     let access =
         AccessKey { id: file("access-key-id"), secret: file("access-key-secret"), token: Some(file("security-token")) };
     let keys = Services::new().broker().keys(&KeyConfig::new(KeyOrigin::AccessKey(access)));
-    assert_eq!(shown(&*keys.key().await.unwrap()), ("id1".into(), "secret1".into(), None));
+    assert_eq!(shown(&keys.key().await.unwrap()), ("id1".into(), "secret1".into(), None));
     point("2");
-    assert_eq!(shown(&*keys.key().await.unwrap()), ("id2".into(), "secret2".into(), None));
+    assert_eq!(shown(&keys.key().await.unwrap()), ("id2".into(), "secret2".into(), None));
     std::fs::remove_file(at("..data")).unwrap();
     assert!(matches!(keys.key().await, Err(CredentialError::Unreadable { .. })));
 }
