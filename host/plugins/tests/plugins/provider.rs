@@ -360,12 +360,10 @@ async fn a_delete_comes_in_batches_with_keys_of_their_own() {
 #[tokio::test]
 async fn a_batch_that_is_refused_ends_a_delete_and_keeps_what_was_done() {
     // Refuses from the second call on.
-    let body = format!(
-        "(i32.store8 (i32.const 64) (i32.add (i32.load8_u (i32.const 64)) (i32.const 1)))
+    let body = "(i32.store8 (i32.const 64) (i32.add (i32.load8_u (i32.const 64)) (i32.const 1)))
          (if (result i32) (i32.gt_u (i32.load8_u (i32.const 64)) (i32.const 1))
            (then (i32.store8 (i32.const 3072) (i32.const 1)) (i32.store8 (i32.const 3076) (i32.const 5)) (i32.const 3072))
-           (else (i32.const 1024)))"
-    );
+           (else (i32.const 1024)))";
     let (provider, _) = provider(&choosy(2, 0).body("delete-instances", body), |_| {}).await;
     let ids: Vec<_> = (0..5).map(|n| format!("i-{n}").as_str().into()).collect();
     let gone = provider.delete_instances("a".into(), ids, 9, 0, false, write()).await.unwrap();
