@@ -526,19 +526,35 @@ fn question(facts: &Facts<'_>, held: &Held, spots: &[Spot<'_>]) -> Problem {
         let spec = devices.claims.get(&key).map(|claim| &devices.specs[claim.spec]);
         builder.unit(homes, spec.into_iter());
     }
+    let mut units = Vec::new();
     for (spot, &side) in spots.iter().zip(&sides) {
         for (wants, count) in &spot.pods {
             let for_resources = wants.claim_for_resources(spot.node);
             if wants.own.is_empty() && for_resources.is_none() {
                 continue;
             }
-            for _ in 0..*count {
-                let own = wants.own.iter().map(|spec| &devices.specs[*spec]);
-                builder.unit(vec![side], own.chain(&for_resources));
-            }
+            let takes_all = wants.own.iter().any(|spec| takes_all(&devices.specs[*spec]));
+            units.push((takes_all, &wants.own, side, for_resources, *count));
+        }
+    }
+    // Who wants all comes last: all is what others leave, where devices are given in parts. The order is always the same.
+    units.sort_by_key(|(takes_all, own, side, ..)| (*takes_all, *own, *side));
+    for (_, own, side, for_resources, count) in &units {
+        for _ in 0..*count {
+            let own = own.iter().map(|spec| &devices.specs[*spec]);
+            builder.unit(vec![*side], own.chain(for_resources));
         }
     }
     builder.finish()
+}
+
+/// Whether some request of a claim is for all devices that match.
+fn takes_all(spec: &ClaimSpec) -> bool {
+    spec.requests.iter().any(|request| match &request.choice {
+        Choice::Exactly(only) => only.count == DeviceCount::All,
+        Choice::FirstAvailable(list) => list.iter().any(|alternative| alternative.count == DeviceCount::All),
+        Choice::Unknown => false,
+    })
 }
 
 /// Whether pods may use devices that other nodes can use too, or share a claim with pods elsewhere.

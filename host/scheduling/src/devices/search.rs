@@ -38,7 +38,7 @@ pub(crate) enum Manner {
 }
 
 /// Steps of the thorough search, and of the quick one.
-const LIMITS: [usize; 2] = [200_000, 60_000];
+const LIMITS: [usize; 2] = [20_000, 60_000];
 
 /// Whether a step led to the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
