@@ -311,5 +311,10 @@ pub(crate) fn scenario(groups: Vec<Group>, seed: u64) -> Scenario {
     Scenario { seed, quirks: None, probes, ..Scenario::with_groups(groups) }
 }
 
+/// Seconds from one look to the next: every second for some seeds, now and then for the others.
+pub(crate) fn step(seed: u64) -> u64 {
+    if seed < 8 { 1 } else { 7 + seed % 5 }
+}
+
 /// Seeds of every test.
 pub(crate) const SEEDS: std::ops::Range<u64> = 0..100;
