@@ -216,7 +216,8 @@ impl Bench {
     }
 
     pub(crate) fn answer(&mut self) -> Result<RefreshAnswer, PluginError> {
-        self.provider.refresh(RefreshRequest::everything())
+        // Time is virtual, so the real one must not run out.
+        self.provider.refresh(RefreshRequest { deadline_ms: u32::MAX, ..RefreshRequest::everything() })
     }
 
     /// Everything, and it must be all.
@@ -242,7 +243,7 @@ impl Bench {
         expected: u32,
         key: &str,
     ) -> Result<SizeOutcome, PluginError> {
-        let options = CallOptions::with_key(key);
+        let options = CallOptions { deadline_ms: u32::MAX, ..CallOptions::with_key(key) };
         self.provider.increase_size(Increase {
             group: group.into(),
             delta,
@@ -253,7 +254,7 @@ impl Bench {
     }
 
     pub(crate) fn decrease(&mut self, group: &str, delta: u32, expected: u32) -> Result<SizeOutcome, PluginError> {
-        let options = CallOptions::with_key("decrease");
+        let options = CallOptions { deadline_ms: u32::MAX, ..CallOptions::with_key("decrease") };
         self.provider.decrease_target(Decrease { group: group.into(), delta, expected_target: expected, options })
     }
 
@@ -264,7 +265,7 @@ impl Bench {
         min_size: u32,
         key: &str,
     ) -> Result<DeleteOutcome, PluginError> {
-        let options = CallOptions::with_key(key);
+        let options = CallOptions { deadline_ms: u32::MAX, ..CallOptions::with_key(key) };
         let call =
             Delete { group: group.into(), ids: ids.to_vec(), expected_target: 0, min_size, force: false, options };
         self.provider.delete_instances(call)
@@ -309,6 +310,11 @@ pub(crate) fn scenario(groups: Vec<Group>, seed: u64) -> Scenario {
         ..Probes::default()
     };
     Scenario { seed, quirks: None, probes, ..Scenario::with_groups(groups) }
+}
+
+/// Seconds from one look to the next: every second for some seeds, now and then for the others.
+pub(crate) fn step(seed: u64) -> u64 {
+    if seed < 8 { 1 } else { 7 + seed % 5 }
 }
 
 /// Seeds of every test.

@@ -42,7 +42,7 @@ impl Day {
 
     fn hour(&mut self) {
         self.weather();
-        for _ in 0..20 {
+        for _ in 0..6 {
             if self.chance.percent(3) {
                 self.bench.restart();
             }
@@ -58,8 +58,8 @@ impl Day {
             }
             self.bench.advance(30);
         }
-        for _ in 0..80 {
-            self.bench.advance(30);
+        for _ in 0..38 {
+            self.bench.advance(90);
         }
     }
 

@@ -3,7 +3,7 @@
 use plimsoll_guest::{ActivityState, ErrorClass};
 use plimsoll_tests_clouds::alicloud::{Group, Order};
 
-use crate::bench::{Bench, SEEDS};
+use crate::bench::{Bench, SEEDS, step};
 
 fn stock(left: Option<u32>) -> Order {
     Order::Stock { zone: "cn-hangzhou-a".into(), instance_type: "ecs.g7.xlarge".into(), left }
@@ -22,8 +22,8 @@ fn a_stock_out_is_told_once_and_counted() {
         bench.refresh();
         bench.increase("asg-1", 3, 0, "k").unwrap();
         let mut told = std::collections::BTreeMap::new();
-        for _ in 0..180 {
-            bench.advance(1);
+        for _ in 0..=180 / step(seed) {
+            bench.advance(step(seed));
             for failure in bench.group("asg-1").failures {
                 told.insert(failure.id.clone(), failure);
             }

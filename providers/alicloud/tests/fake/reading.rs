@@ -7,7 +7,7 @@ use plimsoll_tests_clouds::alicloud::{Group, Order};
 use plimsoll_tests_clouds::{Cloud, Fault, Rule, Twist};
 use rstest::rstest;
 
-use crate::bench::{Bench, SEEDS};
+use crate::bench::{Bench, SEEDS, step};
 
 #[rstest]
 #[case(0, 100)]
@@ -148,8 +148,8 @@ fn states_follow_the_machines() {
         assert!(bench.group("asg-1").instances.is_empty());
         bench.increase("asg-1", 2, 0, "k").unwrap();
         let mut seen = BTreeSet::new();
-        for _ in 0..150 {
-            bench.advance(1);
+        for _ in 0..=150 / step(seed) {
+            bench.advance(step(seed));
             for instance in bench.group("asg-1").instances {
                 seen.insert(match instance.state {
                     InstanceState::Creating => "creating",

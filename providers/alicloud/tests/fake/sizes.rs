@@ -4,7 +4,7 @@ use plimsoll_guest::{ActivityState, ErrorClass, GroupStatus, InstanceState};
 use plimsoll_tests_clouds::alicloud::{Group, Mark, Order};
 use plimsoll_tests_clouds::{Cloud, Fault, Rule};
 
-use crate::bench::{Bench, SEEDS};
+use crate::bench::{Bench, SEEDS, step};
 
 fn ids(bench: &mut Bench) -> Vec<String> {
     bench.group("asg-1").instances.into_iter().map(|instance| instance.id).collect()
@@ -23,8 +23,8 @@ fn from_nothing_to_three_and_back() {
         assert_eq!(bench.group("asg-1").target_size, 0);
         let outcome = bench.increase("asg-1", 3, 0, "up").unwrap();
         assert_eq!((outcome.accepted, outcome.target_size), (3, 3), "seed {seed}");
-        for second in 0..200 {
-            bench.advance(1);
+        for second in 0..200 / step(seed) {
+            bench.advance(step(seed));
             let group = bench.group("asg-1");
             assert_eq!(group.target_size, 3, "seed {seed}, second {second}");
         }
@@ -39,8 +39,8 @@ fn from_nothing_to_three_and_back() {
         let all = ids(&mut bench);
         let outcome = bench.delete("asg-1", &all, 0, "down").unwrap();
         assert_eq!(outcome.target_size, 0);
-        for _ in 0..120 {
-            bench.advance(1);
+        for _ in 0..=120 / step(seed) {
+            bench.advance(step(seed));
             let group = bench.group("asg-1");
             assert_eq!(group.target_size, 0, "seed {seed}");
             assert!(group.instances.iter().all(|instance| instance.state == InstanceState::Deleting));
@@ -171,7 +171,8 @@ fn only_wishes_without_a_machine_are_given_up() {
         bench.human(&stock(Some(1)));
         bench.increase("asg-1", 3, 2, "k").unwrap();
         let mut lowered = 0;
-        for second in 0..240 {
+        for round in 0..240 / step(seed) {
+            let second = round * step(seed);
             let group = bench.group("asg-1");
             let missing = group.target_size.saturating_sub(group.instances.len() as u32);
             if missing > 0 && second > 20 {
@@ -183,7 +184,7 @@ fn only_wishes_without_a_machine_are_given_up() {
                     Err(error) => assert_eq!(error.class, ErrorClass::Conflict, "seed {seed}: {error:?}"),
                 }
             }
-            bench.advance(1);
+            bench.advance(step(seed));
         }
         let group = bench.group("asg-1");
         assert_eq!((group.target_size, group.instances.len()), (3, 3), "seed {seed}, {lowered} given up");
