@@ -29,6 +29,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::convert::{Kind, ObjectError};
 use crate::group::NodeGroup;
+use crate::pod::Pod;
 
 pub use error::{ObjectName, Place, Problem, ReadError};
 pub use warning::Warning;
@@ -129,6 +130,12 @@ impl Reader {
         if let Some((count, pod, first)) = self.without_requests {
             self.warnings.push(Warning::WithoutRequests { count, pod, first });
         }
+        // What follows must not depend on the order in which things were written down.
+        let Cluster { nodes, pods, symbols, specs, .. } = &mut self.cluster;
+        nodes.sort_by(|one, other| symbols.text(one.name).cmp(symbols.text(other.name)));
+        let name = |pod: &Pod| (symbols.text(specs[pod.spec].namespace).to_owned(), pod.name.clone());
+        pods.sort_by_cached_key(name);
+        self.node_groups.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         membership::check(&self.cluster, &self.node_groups, &mut self.warnings)?;
         let node_groups = self.node_groups.into_iter().map(|(group, _)| group).collect();
         Ok(Input { cluster: self.cluster, node_groups, warnings: self.warnings })

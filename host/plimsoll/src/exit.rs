@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     BadInput(String),
     /// Something else went wrong.
     Failed(anyhow::Error),
+    /// What was given cannot be used, and the output says so already.
+    Told,
 }
 
 impl Exit {
@@ -34,6 +36,7 @@ impl Exit {
                 terminal::complain(&text);
                 ExitCode::from(2)
             }
+            Self::Told => ExitCode::from(2),
             Self::Failed(error) => {
                 terminal::complain(&format!("plimsoll: {error:#}"));
                 ExitCode::FAILURE

@@ -55,7 +55,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
 
 fn read(matches: &ArgMatches) -> Result<(PathBuf, Vec<u8>), Exit> {
     let path = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
-    match std::fs::read(&path) {
+    let regular = std::fs::metadata(&path).and_then(|data| match data.is_file() {
+        true => std::fs::read(&path),
+        false => Err(std::io::Error::other("it is not a regular file")),
+    });
+    match regular {
         Ok(bytes) => Ok((path, bytes)),
         Err(error) => Err(Exit::bad_input(format!("{}: cannot be read: {error}", path.display()))),
     }
@@ -77,7 +81,8 @@ fn look(matches: &ArgMatches) -> Result<(), Exit> {
         _ => report.to_string(),
     };
     let text = format!("{}\n", text.trim_end());
-    terminal::print(&text).context("cannot write the report").map_err(Exit::failed)
+    terminal::print(&text).context("cannot write the report").map_err(Exit::failed)?;
+    if report.problems.is_empty() { Ok(()) } else { Err(Exit::Told) }
 }
 
 fn name_of(path: &Path) -> String {

@@ -33,7 +33,11 @@ pub fn scan(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
 /// Content of a file, unless it is too large to be looked at.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     let unreadable = |error: std::io::Error| Problem::Unreadable(error.to_string());
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    let data = std::fs::metadata(path).map_err(unreadable)?;
+    if !data.is_file() {
+        return Err(Problem::Unreadable("it is not a regular file".to_owned()));
+    }
+    let size = data.len();
     if size > u64::try_from(MOST_BYTES).unwrap_or(u64::MAX) {
         return Err(Problem::TooLarge { bytes: size });
     }

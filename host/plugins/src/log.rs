@@ -113,7 +113,19 @@ impl Log {
 /// Cuts the text, and writes out what would change how the line looks: control characters, and marks that turn the
 /// direction of writing.
 fn escape(text: &str) -> String {
-    let cut = text.floor_char_boundary(MOST_BYTES);
+    escaped(text, MOST_BYTES)
+}
+
+/// Longest text in an answer that people read: the message of an error, the reason for a score.
+const MOST_BYTES_OF_AN_ANSWER: usize = 1 << 10;
+
+/// A text of a plug-in's answer as one harmless line.
+pub(crate) fn line(text: &str) -> String {
+    escaped(text, MOST_BYTES_OF_AN_ANSWER)
+}
+
+fn escaped(text: &str, most: usize) -> String {
+    let cut = text.floor_char_boundary(most);
     let (kept, rest) = text.split_at_checked(cut).unwrap_or((text, ""));
     let mut out = String::with_capacity(kept.len());
     for character in kept.chars() {
@@ -133,6 +145,12 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use plimsoll_model::Time;
+
+    #[test]
+    fn answers_are_one_short_line() {
+        assert_eq!(line("out of stock\r\nUP all \u{1b}[31m"), "out of stock\\r\\nUP all \\u{1b}[31m");
+        assert!(line(&"x".repeat(5_000_000)).len() < 1100);
+    }
 
     use super::*;
     use crate::clock::VirtualClock;

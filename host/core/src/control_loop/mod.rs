@@ -439,6 +439,7 @@ impl<'a> Loop<'a> {
             self.reopen_full_groups();
             return;
         }
+        self.spread_again();
         self.ask_for_increases();
         self.phase = Phase::Increases;
     }

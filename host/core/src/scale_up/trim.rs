@@ -72,6 +72,38 @@ impl Loop<'_> {
         dropped
     }
 
+    /// Gives pods with spread constraints their places anew, now that all new nodes are known: each node that came after
+    /// they were placed is one more domain to spread over. Where not all of them find a place that way, they stay.
+    pub(crate) fn spread_again(&mut self) {
+        let new: Vec<NodeId> = self.groups.iter().flat_map(|group| group.new.iter().copied()).collect();
+        let is_new: FxHashSet<NodeId> = new.iter().copied().collect();
+        for index in 0..self.pending.len() {
+            let Some(pending) = self.pending.get(index) else { continue };
+            let (class, spec) = (pending.class, pending.spec);
+            if self.observation.cluster.specs[spec].spread.is_empty() {
+                continue;
+            }
+            let (moved, kept): (Vec<_>, Vec<_>) = pending.placed.iter().partition(|(node, _)| is_new.contains(node));
+            let count: u32 = moved.iter().map(|&(_, count)| count).sum();
+            if count == 0 {
+                continue;
+            }
+            self.snapshot.fork();
+            for &(node, count) in &moved {
+                self.snapshot.unplace(class, node, count);
+            }
+            let runs = self.snapshot.pack(class, count, Candidates::Of(&new));
+            if runs.iter().map(|run| run.count).sum::<u32>() < count {
+                self.snapshot.revert();
+                continue;
+            }
+            self.snapshot.commit();
+            if let Some(pending) = self.pending.get_mut(index) {
+                pending.placed = kept.into_iter().chain(runs.into_iter().map(|run| (run.node, run.count))).collect();
+            }
+        }
+    }
+
     /// Pending pods by the node that they are placed on.
     pub(crate) fn pending_by_node(&self) -> FxHashMap<NodeId, Vec<(ClassId, u32)>> {
         let mut pods_on: FxHashMap<NodeId, Vec<(ClassId, u32)>> = FxHashMap::default();

@@ -174,7 +174,7 @@ pub enum Problem {
         first: Place,
     },
     /// A size that is none.
-    #[error("{field} {found} is not a size; set it to a whole number from 0 to {}", u32::MAX)]
+    #[error("{field} {found} is not a size; set it to a whole number from 0 to 1000000")]
     Size {
         /// Field.
         field: &'static str,
@@ -186,6 +186,14 @@ pub enum Problem {
     SizeOrder {
         /// Least.
         min: u32,
+        /// Greatest.
+        max: u32,
+    },
+    /// The target is above the greatest size.
+    #[error("targetSize {target} is above maxSize {max}; set maxSize to {target} or more, or a lower targetSize")]
+    TargetAboveMax {
+        /// Target.
+        target: u32,
         /// Greatest.
         max: u32,
     },
@@ -246,6 +254,7 @@ impl Problem {
             self,
             Self::Size { .. }
                 | Self::SizeOrder { .. }
+                | Self::TargetAboveMax { .. }
                 | Self::TwoMemberships { .. }
                 | Self::PodsWithoutTemplate { .. }
                 | Self::UnknownOption { .. }

@@ -151,6 +151,9 @@ pub(super) fn convert(
     if max_size < min_size {
         return Err((field("maxSize"), Problem::SizeOrder { min: min_size, max: max_size }));
     }
+    if let Some(target) = target_size.filter(|target| *target > max_size) {
+        return Err((field("targetSize"), Problem::TargetAboveMax { target, max: max_size }));
+    }
     let price_micros_per_hour = spec.price_per_hour.take().map(price).transpose()?;
     let options = std::mem::take(&mut spec.options).into_iter().map(option).collect::<Result<_, _>>()?;
     let template = template(&name, &mut spec, cluster)?;
@@ -186,8 +189,12 @@ fn field(name: &'static str) -> FieldPath {
     [Segment::Key("spec".into()), Segment::Key(name.into())].into_iter().collect()
 }
 
+/// No cloud has a group of more machines; a larger number is a mistake, and would only cost memory.
+const MOST_MACHINES: u32 = 1_000_000;
+
 fn size(found: i64, name: &'static str) -> Result<u32, Fault> {
-    u32::try_from(found).map_err(|_| (field(name), Problem::Size { field: name, found }))
+    let size = u32::try_from(found).ok().filter(|size| *size <= MOST_MACHINES);
+    size.ok_or((field(name), Problem::Size { field: name, found }))
 }
 
 fn price(price: Scalar) -> Result<u64, Fault> {

@@ -2,7 +2,7 @@
 //!
 //! The same core, the same expanders; only the cluster is a file and nothing is written anywhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -94,6 +94,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
     })
 }
 
+/// A file, or what a pipe holds. A device would never end.
+fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(std::io::Error::other("it is a device; expected a file or a pipe"));
+    }
+    std::fs::read(path)
+}
+
 fn read(matches: &ArgMatches) -> Result<Input, Exit> {
     let mut reader = Reader::default();
     for path in matches.get_many::<PathBuf>("files").into_iter().flatten() {
@@ -102,7 +112,7 @@ fn read(matches: &ArgMatches) -> Result<Input, Exit> {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
         } else {
-            std::fs::read(path)
+            contents(path)
         };
         let bytes = bytes.map_err(|error| Exit::bad_input(format!("{name}: cannot be read: {error}")))?;
         reader.add(&name, &bytes).map_err(|error| Exit::bad_input(error.to_string()))?;

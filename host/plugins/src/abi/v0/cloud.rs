@@ -6,6 +6,7 @@ use plimsoll_core::cloud as core;
 use plimsoll_model::{TaintEffect, Time};
 
 use super::bindings::{cloud, prices, types};
+use crate::log::line;
 use crate::provider::{RefreshRequest, Setup};
 
 pub(super) fn attributes(given: types::Attributes) -> core::Attributes {
@@ -69,11 +70,11 @@ impl From<types::PluginError> for core::CloudError {
         Self {
             class: error.class.into(),
             scope: error.scope.into(),
-            code: error.code,
-            message: error.message,
+            code: line(&error.code),
+            message: line(&error.message),
             retry_after: error.retry_after_ms.map(|ms| Duration::from_millis(ms.into())),
             outcome_unknown: error.outcome_unknown,
-            request_id: error.request_id,
+            request_id: error.request_id.as_deref().map(line),
         }
     }
 }
@@ -87,8 +88,8 @@ impl From<types::Diagnostic> for core::Diagnostic {
                 types::Severity::Warning => core::Severity::Warning,
                 types::Severity::Error => core::Severity::Error,
             },
-            code: finding.code,
-            message: finding.message,
+            code: line(&finding.code),
+            message: line(&finding.message),
             scope: finding.scope.into(),
         }
     }

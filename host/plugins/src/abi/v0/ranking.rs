@@ -97,6 +97,6 @@ pub(super) fn request(given: &core::RankRequest, wanted_labels: &[String], deadl
 
 impl From<ranking::Verdict> for core::Verdict {
     fn from(given: ranking::Verdict) -> Self {
-        Self { index: given.index, score: given.score, reason: given.reason }
+        Self { index: given.index, score: given.score, reason: given.reason.as_deref().map(crate::log::line) }
     }
 }
