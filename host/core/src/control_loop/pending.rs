@@ -45,6 +45,10 @@ impl Loop<'_> {
             }
             let reading = self.observation.reading(view);
             for failure in self.memory.ledger.settle(&reading, at) {
+                // Told of machines that nobody waits for.
+                if failure.missing == 0 {
+                    continue;
+                }
                 let reason = match &failure.cause {
                     FailureCause::Cloud(error) => error.to_string(),
                     FailureCause::TimedOut(after) => format!("nodes did not register within {}s", after.as_secs()),
