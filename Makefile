@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo test lint components vectors openb honesty docs setup
+.PHONY: bench demo test lint components vectors openb seeds honesty docs setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -28,6 +28,10 @@ components: setup
 
 vectors: setup
 	$(CARGO) run --release -p plimsoll-tests-vectors -- tests/vectors/cases/*
+
+# The providers against the fakes of their clouds, each test under a hundred seeds; debug builds take fewer.
+seeds:
+	$(CARGO) test --release -p plimsoll-provider-alicloud -p plimsoll-provider-utho
 
 # The vendors' own SDKs drive the fake clouds.
 honesty:

@@ -113,7 +113,7 @@ pub(crate) fn instance_type_in(message: &str) -> Option<String> {
 pub(crate) fn zone_in(message: &str, region: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let mut words = message.split(|c| !is_part(c)).map(|word| word.trim_matches('-'));
-    let is_zone = |word: &&str| word.strip_prefix(region).is_some_and(|rest| matches!(rest.len(), 1 | 2 | 3));
+    let is_zone = |word: &&str| word.strip_prefix(region).is_some_and(|rest| matches!(rest.len(), 1..=3));
     words.find(is_zone).map(str::to_owned)
 }
 
