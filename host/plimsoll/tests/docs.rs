@@ -84,7 +84,7 @@ fn the_node_group_of_the_guide_grows() {
         format!(
             "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: batch, name: train-{index}}}, spec: {{nodeSelector: \
              {{pool: gpu-t4}}, tolerations: [{{key: nvidia.com/gpu, operator: Exists}}], containers: [{{name: c, resources: \
-             {{requests: {{cpu: '1', memory: 1Gi}}, limits: {{nvidia.com/gpu: '1'}}}}}}]}}}}\n"
+             {{requests: {{cpu: '1', memory: 1Gi, nvidia.com/gpu: '1'}}}}}}]}}}}\n"
         )
     };
     std::fs::write(&pods, (0..3).map(pod).collect::<String>()).unwrap();
