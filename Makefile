@@ -5,7 +5,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo test lint components vectors openb seeds honesty docs setup
+.PHONY: bench demo test lint components vectors openb seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -39,6 +39,11 @@ honesty:
 
 docs:
 	$(CARGO) run --quiet -p plimsoll -- flags > docs/flags.md
+
+# The picture of the demo in the README; needs tmux.
+picture: setup
+	$(CARGO) build --quiet -p plimsoll
+	scripts/demo-svg.py docs/demo.svg
 
 # The openb trace: DATA is the folder with nodes.csv and pods.csv.
 openb: setup

@@ -19,6 +19,7 @@ mod providers;
 mod run;
 mod simulate;
 mod terminal;
+mod why_chosen;
 
 use exit::Exit;
 

@@ -29,11 +29,22 @@ fn the_story_is_told() {
         ("the stock-out is told", "OutOfStock"),
         ("another group takes over", "UP       workers-b"),
         ("GPUs come from zero", "UP       gpu-t4 0 →"),
-        ("nodes go", "DOWN"),
+        ("only one group helps", "only group that helps"),
+        ("empty nodes go", "goes: empty"),
+        ("a node is drained", "goes: drained, its pod finds another place"),
+        ("its pod is moved", "shop/search-1 is evicted"),
+        ("all that holds a node is told", "system pod without a PodDisruptionBudget"),
         ("a node that does not drain says why", "local volume buffer"),
         ("a summary ends it", "node-hours"),
     ] {
         assert!(text.contains(expected), "{what}: {expected:?} is missing in\n{text}");
+    }
+    let after =
+        |text: &str, what: &str| text.split_once(what).unwrap_or_else(|| panic!("no {what:?} in {text}")).1.to_owned();
+    let off = after(&text, "The collector is turned off");
+    let holder = after(&text, "kept     workers-b-00").chars().next().unwrap();
+    for expected in [format!("DOWN     workers-b-00{holder}"), format!("workers-b-00{holder} is gone")] {
+        assert!(off.contains(&expected), "without the collector its node goes: {expected:?} is missing in\n{off}");
     }
     let last = text.trim_end().lines().last().unwrap();
     for size in ["workers-a 2", "workers-b 0", "big-mem 0", "gpu-t4 0"] {

@@ -163,6 +163,72 @@ fn the_table_is_for_people() {
     assert!(!text.contains('\x1b'), "no colour when not on a terminal");
 }
 
+fn table(files: &[&Path], arguments: &[&str]) -> String {
+    let output = simulate(files, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_table_says_who_decided_against_whom() {
+    let files = Files::new();
+    let spare = GROUPS
+        .split("---\n")
+        .next()
+        .unwrap()
+        .replace("small", "spare")
+        .replace("'4', memory: 16Gi", "'8', memory: 16Gi");
+    let pods = files.write("pods.yaml", pods(10, "1"));
+    let groups = files.write("groups.yaml", format!("{GROUPS}---\n{spare}"));
+    let text = table(&[&pods, &groups], &["--expander=least-nodes"]);
+    assert!(text.contains("before spare (2 nodes, score -2.00), small (3 nodes, score -3.00)"), "{text}");
+    let twin = GROUPS.split("---\n").next().unwrap();
+    let twins = files.write("twins.yaml", format!("{twin}---\n{}", twin.replace("small", "other")));
+    let text = table(&[&pods, &twins], &["--expander=least-nodes"]);
+    assert!(text.contains("drawn by lot") && !text.contains("only group"), "{text}");
+    let one = files.write("one.yaml", twin);
+    let text = table(&[&pods, &one], &["--expander=least-nodes"]);
+    assert!(text.contains("only group that helps"), "{text}");
+}
+
+#[test]
+fn the_table_says_where_pods_fit_and_counts_nodes_of_no_group() {
+    let files = Files::new();
+    let node = |name: &str, pool: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{pool: {pool}}}}}, status: {{allocatable: {{cpu: '4', \
+             memory: 16Gi, pods: '110'}}, conditions: [{{type: Ready, status: 'True'}}]}}}}\n---\n"
+        )
+    };
+    let nodes: String =
+        [node("n1", "small"), node("n2", "small"), node("control-1", "none"), node("control-2", "none")].concat();
+    let selector = "nodeSelector: {pool: small}, containers";
+    let nodes = files.write("nodes.yaml", nodes + &pods(6, "1").replace("containers", selector)[4..]);
+    let groups = files.write(
+        "groups.yaml",
+        GROUPS.replace("minSize: 0", "minSize: 0\n  nodeSelector: {pool: small}").replacen(
+            "nodeSelector: {pool: small}\n  maxSize: 10\n  pricePerHour: '0.9'",
+            "maxSize: 10\n  pricePerHour: '0.9'",
+            1,
+        ),
+    );
+    let text = table(&[&nodes, &groups], &[]);
+    assert!(text.contains("FIT ON NODES THAT ARE THERE   6 pods\n  shop/web-0… ×6   n1 (4), n2 (2)\n"), "{text}");
+    assert!(text.contains("IN NO GROUP   2 nodes, left alone\n") && !text.contains("control-1"), "{text}");
+}
+
+#[test]
+fn times_are_told_to_a_thousandth_of_a_millisecond() {
+    let files = Files::new();
+    let (pods, groups) = (files.write("pods.yaml", pods(10, "1")), files.write("groups.yaml", GROUPS));
+    let plan = plan(&[&pods, &groups], &[]);
+    for name in ["loopMs", "readMs"] {
+        let text = plan["stats"][name].to_string();
+        let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        assert!((1..=3).contains(&decimals), "{name}: {text}");
+    }
+}
+
 #[test]
 fn yaml_is_the_same_plan() {
     let files = Files::new();

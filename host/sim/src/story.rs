@@ -97,12 +97,15 @@ pub fn shop() -> Result<(World, Story), ConvertError> {
     let cart = pods(&mut world, "shop", "cart", 1500, 2048);
     let orders = pods(&mut world, "shop", "orders", 400, 512);
     let metrics = pods(&mut world, "kube-system", "metrics-server", 100, 256);
-    let collector = pods(&mut world, "monitoring", "collector", 200, 512);
+    let search = pods(&mut world, "shop", "search", 600, 1024);
+    // Large enough for no gap that the rollout leaves, so that it comes to a node of the evening.
+    let collector = pods(&mut world, "monitoring", "collector", 500, 512);
     let train = train(&mut world);
     for (name, namespace, spec) in [
         ("web", "shop", web),
         ("cart", "shop", cart),
         ("orders", "shop", orders),
+        ("search", "shop", search),
         ("metrics-server", "kube-system", metrics),
         ("collector", "monitoring", collector),
         ("train", "batch", train),
@@ -116,7 +119,7 @@ pub fn shop() -> Result<(World, Story), ConvertError> {
         }
         world.workloads.push(workload);
     }
-    budget(&mut world, "orders", 2);
+    budget(&mut world, "orders", 3);
     for (workload, replicas) in [("web", 6), ("metrics-server", 1), ("orders", 3)] {
         world.scale(workload, replicas);
     }
@@ -126,20 +129,21 @@ pub fn shop() -> Result<(World, Story), ConvertError> {
     let beats = vec![
         (10, Beat::Tell("Evening. A new version of the shop is rolled out, with many more replicas.")),
         (10, Beat::Scale("web", 40)),
-        (130, Beat::Tell("Zone a runs out of c4 machines, and the cart service wants twelve pods.")),
+        (130, Beat::Tell("Zone a runs out of c4 machines, and the cart service wants twelve pods, search two.")),
         (130, Beat::Stock("workers-a", Stock::SoldOut)),
         (130, Beat::Scale("cart", 12)),
+        (130, Beat::Scale("search", 2)),
         (130, Beat::Scale("collector", 1)),
         (250, Beat::Tell("A training job asks for two GPUs. The gpu group is at zero.")),
         (250, Beat::Scale("train", 2)),
         (250, Beat::Stock("workers-a", Stock::Plenty)),
         (400, Beat::Tell("Training is done. Nothing needs the GPUs any more.")),
         (400, Beat::Scale("train", 0)),
-        (430, Beat::Tell("Night. Customers sleep; web and cart shrink.")),
+        (430, Beat::Tell("Night. Customers sleep; web and cart shrink, search stays as it is.")),
         (430, Beat::Scale("web", 5)),
         (430, Beat::Scale("cart", 0)),
         (700, Beat::Tell("One node still holds the collector, which keeps data on the node's own disk.")),
-        (760, Beat::Tell("The collector is turned off.")),
+        (760, Beat::Tell("The collector is turned off. Nothing holds its node any longer.")),
         (760, Beat::Scale("collector", 0)),
     ];
     Ok((world, Story { beats, begun, next: 0, length: Duration::from_secs(1020) }))

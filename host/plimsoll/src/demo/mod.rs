@@ -2,11 +2,14 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
+mod explain;
 mod headless;
 mod ledger;
 pub(crate) mod narrate;
+mod rows;
 mod stage;
 mod view;
+mod wrapped;
 
 use crate::exit::Exit;
 use crate::{expanders, flags, terminal};
@@ -16,7 +19,8 @@ pub(crate) fn command() -> Command {
     let command = Command::new("demo")
         .about("Watch the loop at work: a simulated cluster and cloud, real decisions, real plug-ins; needs nothing")
         .after_help(
-            "Keys: space pauses, + and - change the speed, up and down choose a node, e explains it, q ends.\n\
+            "Keys: space pauses, + and - change the speed, up and down choose a node, e explains it, Esc goes back, \
+             q ends.\n\
              Waits are shorter than in production (scale-down-unneeded-time 60s, scale-down-delay-after-add 60s, \
              max-drain-parallelism 3), unless a flag sets them.",
         )
@@ -46,13 +50,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
     let runtime =
         runtime.map_err(|error| Exit::failed(anyhow::Error::new(error).context("cannot start the runtime")))?;
     runtime.block_on(async {
-        let stage = Stage::set_up(matches, settings).await?;
+        let load = Stage::set_up(matches, settings);
         let interactive = !matches.get_flag("headless") && std::io::IsTerminal::is_terminal(&std::io::stdout());
         if interactive {
             let speed = matches.get_one::<u32>("speed").copied().unwrap_or(8);
-            view::watch(stage, speed).await.map_err(Exit::failed)
+            view::watch(load, speed).await
         } else {
-            headless::print(stage).await.map_err(Exit::failed)
+            headless::print(load.await?).await.map_err(Exit::failed)
         }
     })
 }

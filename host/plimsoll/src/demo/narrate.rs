@@ -9,6 +9,7 @@ use plimsoll_model::Time;
 use plimsoll_sim::{Happened, What};
 
 use crate::terminal::plural;
+use crate::why_chosen;
 
 /// What kind of news a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,14 +79,9 @@ pub(crate) fn happened(happened: &Happened, begun: Time) -> Line {
 pub(crate) fn plan(plan: &Plan, observation: &Observation<'_>) -> Vec<(Tone, String)> {
     let mut lines = Vec::new();
     for growth in &plan.scale_up {
-        let because = &growth.because;
-        let why = match (&because.expander, &because.reason, because.score) {
-            (Some(expander), Some(reason), _) => format!("{expander}: {reason}"),
-            (Some(expander), None, Some(score)) => format!("{expander} {score:.2}"),
-            (Some(expander), None, None) => expander.clone(),
-            (None, ..) => "the only group that helps".to_owned(),
-        };
-        let rivals: Vec<String> = because.against.iter().take(3).map(|rival| rival.group.to_string()).collect();
+        let why = why_chosen::verdict(&growth.because);
+        let rivals: Vec<String> =
+            why_chosen::rivals(&growth.because).iter().take(3).map(|rival| rival.group.to_string()).collect();
         let before = if rivals.is_empty() { String::new() } else { format!(", before {}", rivals.join(", ")) };
         lines.push((
             Tone::Up,
@@ -102,7 +98,8 @@ pub(crate) fn plan(plan: &Plan, observation: &Observation<'_>) -> Vec<(Tone, Str
         let node = Place::Node(removal.node).name(observation.cluster);
         let how = match removal.moves.len() {
             0 => "empty".to_owned(),
-            moves => format!("its {} find other places", plural(moves, "pod")),
+            1 => "drained, its pod finds another place".to_owned(),
+            moves => format!("drained, its {} find other places", plural(moves, "pod")),
         };
         lines.push((Tone::Down, format!("{node} ({}) goes: {how}", removal.group)));
     }
@@ -127,7 +124,7 @@ pub(crate) struct Voice {
     /// What was said last of a node or a failing part, so that it is said once.
     said: BTreeMap<String, String>,
     /// What the last loop says of each node that is idle but stays.
-    pub(crate) verdicts: BTreeMap<String, String>,
+    pub(crate) verdicts: BTreeMap<String, Vec<String>>,
     /// What the last loop says of pods that are not helped.
     pub(crate) unhelped: Vec<String>,
 }
@@ -155,16 +152,16 @@ impl Voice {
             let name = observation.cluster.text(node.name).to_owned();
             let reasons: Vec<String> =
                 verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
-            let text = reasons.join(" · ");
             // Waits tick; only what holds a node for good is news.
             if verdict.outcome == NodeOutcome::Blocked {
                 let codes: Vec<&str> = verdict.reasons.iter().map(|reason| reason.code()).collect();
                 let key = format!("node {name}");
                 if self.said.insert(key, codes.join(" ")).as_deref() != Some(codes.join(" ").as_str()) {
-                    lines.push(Line { at, tone: Tone::Kept, text: format!("{name} is idle but stays: {text}") });
+                    let text = format!("{name} is idle but stays: {}", reasons.join(" · "));
+                    lines.push(Line { at, tone: Tone::Kept, text });
                 }
             }
-            verdicts.insert(name, text);
+            verdicts.insert(name, reasons);
         }
         self.verdicts = verdicts;
         self.unhelped = unhelped(plan, observation);

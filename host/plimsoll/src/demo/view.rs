@@ -1,21 +1,23 @@
-//! The demo on a terminal: nodes as bars, pending pods as a queue, decisions with their reasons.
+//! The demo on a terminal: nodes (`rows`), pending pods as a queue, decisions with their reasons, one node (`explain`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use plimsoll_model::symbol::known;
-use plimsoll_model::{Cluster, Node, Resources, Symbol};
+use plimsoll_model::Cluster;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use ratatui::widgets::{Block, Paragraph};
 
 use super::headless::summary;
 use super::narrate::{Line, Tone, clock};
 use super::stage::Stage;
+use super::wrapped::wrap;
+use super::{explain, rows};
+use crate::exit::Exit;
 use crate::terminal::{self, count, plural};
 
 /// Pause between pictures.
@@ -24,7 +26,7 @@ const FRAME: Duration = Duration::from_millis(80);
 const NEWS: usize = 200;
 
 /// What the person at the keyboard chose.
-struct Controls {
+pub(crate) struct Controls {
     speed: u32,
     paused: bool,
     cursor: usize,
@@ -33,16 +35,27 @@ struct Controls {
     colour: bool,
 }
 
-/// Plays the story until it is over and the person quits.
-pub(crate) async fn watch(mut stage: Stage, speed: u32) -> anyhow::Result<()> {
+/// Loads what the stage needs and plays the story until it is over and the person quits.
+pub(crate) async fn watch(load: impl Future<Output = Result<Stage, Exit>>, speed: u32) -> Result<(), Exit> {
     let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut controls = Controls { speed, paused: false, cursor: 0, explaining: false, quit: false, colour };
-    let mut news: VecDeque<Line> = VecDeque::new();
-    let mut screen = ratatui::try_init().context("cannot use the terminal; try --headless")?;
-    let result = play(&mut stage, &mut controls, &mut news, &mut screen).await;
-    ratatui::try_restore().context("cannot restore the terminal")?;
-    result?;
-    terminal::print(&summary(&stage)).context("cannot write")
+    let screen = ratatui::try_init().context("cannot use the terminal; try --headless");
+    let mut screen = screen.map_err(Exit::failed)?;
+    let result = load_and_play(load, &mut controls, &mut screen).await;
+    ratatui::try_restore().context("cannot restore the terminal").map_err(Exit::failed)?;
+    terminal::print(&summary(&result?)).context("cannot write").map_err(Exit::failed)
+}
+
+async fn load_and_play(
+    load: impl Future<Output = Result<Stage, Exit>>,
+    controls: &mut Controls,
+    screen: &mut ratatui::DefaultTerminal,
+) -> Result<Stage, Exit> {
+    let loading = screen.draw(|frame| frame.render_widget(Paragraph::new(" loading plug-ins…"), frame.area()));
+    loading.context("cannot draw").map_err(Exit::failed)?;
+    let mut stage = load.await?;
+    play(&mut stage, controls, &mut VecDeque::new(), screen).await.map_err(Exit::failed)?;
+    Ok(stage)
 }
 
 async fn play(
@@ -72,7 +85,7 @@ async fn play(
                 && key.kind == KeyEventKind::Press
             {
                 let control = key.modifiers.contains(KeyModifiers::CONTROL);
-                controls.press(key.code, control, stage.world().cluster.nodes.len());
+                controls.press(key.code, control, rows::rows(&stage.world()).len());
             }
         }
         tokio::time::sleep(FRAME).await;
@@ -81,7 +94,7 @@ async fn play(
 }
 
 impl Controls {
-    fn press(&mut self, key: KeyCode, control: bool, nodes: usize) {
+    fn press(&mut self, key: KeyCode, control: bool, rows: usize) {
         match key {
             KeyCode::Char('c') if control => self.quit = true,
             KeyCode::Char('q') => self.quit = true,
@@ -91,12 +104,13 @@ impl Controls {
             KeyCode::Char('e') | KeyCode::Enter => self.explaining = !self.explaining,
             KeyCode::Esc => self.explaining = false,
             KeyCode::Up => self.cursor = self.cursor.saturating_sub(1),
-            KeyCode::Down => self.cursor = (self.cursor + 1).min(nodes.saturating_sub(1)),
+            KeyCode::Down => self.cursor = (self.cursor + 1).min(rows.saturating_sub(1)),
             _ => {}
         }
     }
 
-    fn ink(&self, colour: Color) -> Style {
+    /// A style of that colour, if colour is wanted.
+    pub(crate) fn ink(&self, colour: Color) -> Style {
         if self.colour { Style::new().fg(colour) } else { Style::new() }
     }
 }
@@ -128,87 +142,21 @@ fn draw(frame: &mut Frame<'_>, stage: &Stage, controls: &Controls, news: &VecDeq
     );
     frame.render_widget(Paragraph::new(title).style(Style::new().add_modifier(Modifier::REVERSED)), head);
 
-    let order = nodes_in_order(cluster);
-    let cursor = controls.cursor.min(order.len().saturating_sub(1));
-    draw_nodes(frame, nodes_area, cluster, &order, cursor, controls);
+    let rows = rows::rows(&world);
+    let cursor = controls.cursor.min(rows.len().saturating_sub(1));
+    rows::draw(frame, nodes_area, cluster, &rows, cursor, &stage.voice, controls);
     draw_queue(frame, queue_area, cluster, stage, controls);
     draw_news(frame, log, news, controls);
     frame.render_widget(
-        Paragraph::new(" space pause · +/- speed · ↑↓ choose a node · e explain it · q quit")
+        Paragraph::new(" space pause · +/- speed · ↑↓ choose a node · e explain it · Esc back · q quit")
             .style(Style::new().add_modifier(Modifier::DIM)),
         keys,
     );
     if controls.explaining
-        && let Some(node) = order.get(cursor).and_then(|&index| cluster.nodes.get(index))
+        && let Some(row) = rows.get(cursor)
     {
-        explain(frame, cluster, node, stage, body);
+        explain::draw(frame, &world, row, &stage.voice, body.union(log));
     }
-}
-
-fn nodes_in_order(cluster: &Cluster) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..cluster.nodes.len()).collect();
-    order.sort_by_key(|&index| cluster.nodes.get(index).map(|node| cluster.text(node.name)));
-    order
-}
-
-fn draw_nodes(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    cluster: &Cluster,
-    order: &[usize],
-    cursor: usize,
-    controls: &Controls,
-) {
-    let used = used_by_node(cluster);
-    let height = usize::from(area.height.saturating_sub(2)).max(1);
-    let first = (cursor + 1).saturating_sub(height);
-    let name_width = order
-        .iter()
-        .filter_map(|&index| cluster.nodes.get(index))
-        .map(|node| cluster.text(node.name).chars().count())
-        .max()
-        .unwrap_or(0);
-    let bar_width = usize::from(area.width).saturating_sub(name_width + 40).clamp(8, 40);
-    let mut lines = Vec::new();
-    for (row, &index) in order.iter().enumerate().skip(first).take(height) {
-        let Some(node) = cluster.nodes.get(index) else { continue };
-        let nothing = Resources::default();
-        let used = used.get(&node.name).unwrap_or(&nothing);
-        let share = |used: i64, all: i64| if all > 0 { (used.max(0) as f64 / all as f64).min(1.0) } else { 0.0 };
-        let cpu = share(used.cpu_milli, node.allocatable.cpu_milli);
-        let memory = share(used.memory_bytes, node.allocatable.memory_bytes);
-        let (word, colour) = state_of(node);
-        let full = (cpu * bar_width as f64).round() as usize;
-        let bar = format!("{}{}", "█".repeat(full), "░".repeat(bar_width - full.min(bar_width)));
-        let kind = node.labels.get(known::INSTANCE_TYPE).map_or("", |kind| cluster.text(kind));
-        let mut line = TextLine::from(vec![
-            Span::raw(format!(" {:name_width$} {kind:3} ", cluster.text(node.name))),
-            Span::styled(bar, controls.ink(colour)),
-            Span::raw(format!(" cpu {:>3.0}% mem {:>3.0}% {:>3} ", cpu * 100.0, memory * 100.0, used.pods)),
-            Span::styled(word, controls.ink(colour)),
-        ]);
-        if row == cursor {
-            line = line.style(Style::new().add_modifier(Modifier::REVERSED));
-        }
-        lines.push(line);
-    }
-    let title =
-        format!(" Nodes {}–{} of {} ", (first + 1).min(order.len()), (first + height).min(order.len()), order.len());
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title)), area);
-}
-
-fn state_of(node: &Node) -> (&'static str, Color) {
-    if node.taint(known::TO_BE_DELETED).is_some() {
-        ("going", Color::Red)
-    } else if node.conditions.iter().any(is_false) {
-        ("starting", Color::Yellow)
-    } else {
-        ("", Color::Green)
-    }
-}
-
-fn is_false(condition: &plimsoll_model::node::Condition) -> bool {
-    condition.status == plimsoll_model::node::ConditionStatus::False
 }
 
 fn draw_queue(frame: &mut Frame<'_>, area: Rect, cluster: &Cluster, stage: &Stage, controls: &Controls) {
@@ -230,10 +178,11 @@ fn draw_queue(frame: &mut Frame<'_>, area: Rect, cluster: &Cluster, stage: &Stag
         })
         .collect();
     for text in &stage.voice.unhelped {
-        lines.push(TextLine::styled(format!(" {text}"), controls.ink(Color::Red)));
+        let rows = wrap(&format!(" {text}"), usize::from(area.width.saturating_sub(3)), 3);
+        lines.extend(rows.into_iter().map(|row| TextLine::styled(row, controls.ink(Color::Red))));
     }
     let title = format!(" Pending: {} ", plural(total, "pod"));
-    let queue = Paragraph::new(lines).wrap(Wrap { trim: false }).block(Block::bordered().title(title));
+    let queue = Paragraph::new(lines).block(Block::bordered().title(title));
     frame.render_widget(queue, area);
 }
 
@@ -247,60 +196,20 @@ fn draw_news(frame: &mut Frame<'_>, area: Rect, news: &VecDeque<Line>, controls:
         Tone::Kept => Color::Yellow,
         Tone::Warning => Color::Red,
     };
-    let width = usize::from(area.width.saturating_sub(2));
+    let width = usize::from(area.width.saturating_sub(3));
     // From the end, as many as fit when long lines are wrapped.
     let mut left = height;
     let mut shown = Vec::new();
     for line in news.iter().rev() {
-        let text = format!(" {} {} {}", clock(line.at), line.tone.mark(), line.text);
-        let rows = text.chars().count().div_ceil(width.max(1)).max(1);
-        if rows > left {
+        let begin = format!(" {} {} ", clock(line.at), line.tone.mark());
+        let rows = wrap(&format!("{begin}{}", line.text), width, begin.chars().count());
+        if rows.len() > left {
             break;
         }
-        left -= rows;
-        shown.push(TextLine::styled(text, controls.ink(colour(line.tone))));
+        left -= rows.len();
+        let ink = controls.ink(colour(line.tone));
+        shown.extend(rows.into_iter().rev().map(|row| TextLine::styled(row, ink)));
     }
     shown.reverse();
-    let log =
-        Paragraph::new(shown).wrap(Wrap { trim: false }).block(Block::bordered().title(" What happened and why "));
-    frame.render_widget(log, area);
-}
-
-fn explain(frame: &mut Frame<'_>, cluster: &Cluster, node: &Node, stage: &Stage, area: Rect) {
-    let name = cluster.text(node.name);
-    let mut lines = vec![match stage.voice.verdicts.get(name) {
-        Some(why) => TextLine::raw(format!("idle, but it stays: {why}")),
-        None if node.taint(known::TO_BE_DELETED).is_some() => TextLine::raw("on its way out"),
-        None => TextLine::raw("it is used"),
-    }];
-    lines.push(TextLine::raw(""));
-    let on = |pod: &&plimsoll_model::Pod| pod.node == Some(node.name);
-    for pod in cluster.pods.iter().filter(on) {
-        let requests = &cluster.specs[pod.spec].requests;
-        lines.push(TextLine::raw(format!(
-            "{}   cpu {}m   memory {}Mi{}",
-            cluster.pod_name(pod),
-            requests.cpu_milli,
-            requests.memory_bytes >> 20,
-            if pod.deletion.is_some() { "   ending" } else { "" }
-        )));
-    }
-    let width = area.width.saturating_sub(8).max(20);
-    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
-    let popup = Rect { x: area.x + 4, y: area.y, width, height };
-    frame.render_widget(Clear, popup);
-    let block = Block::bordered().title(format!(" {name} "));
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), popup);
-}
-
-/// What the pods of each node ask for.
-fn used_by_node(cluster: &Cluster) -> BTreeMap<Symbol, Resources> {
-    let mut used: BTreeMap<Symbol, Resources> = BTreeMap::new();
-    for pod in &cluster.pods {
-        if let Some(node) = pod.node {
-            let sum = used.entry(node).or_default();
-            *sum = sum.plus(&cluster.specs[pod.held].requests);
-        }
-    }
-    used
+    frame.render_widget(Paragraph::new(shown).block(Block::bordered().title(" What happened and why ")), area);
 }

@@ -3,7 +3,7 @@
 //! The same core, the same expanders; only the cluster is a file and nothing is written anywhere.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -30,7 +30,9 @@ pub(crate) fn command() -> Command {
         .about("What would the loop do with the cluster in these files? Nothing is written anywhere")
         .after_help(
             "Files hold what `kubectl get … -o json` or `-o yaml` prints, and NodeGroup objects \
-             (apiVersion: plimsoll.dev/v1alpha1). \"-\" reads standard input.\n\n\
+             (apiVersion: plimsoll.dev/v1alpha1; docs/nodegroup.md tells of every field). \"-\" reads standard input.\n\n\
+             A file has no history: waits count as over, and a pod without a node is pending even before a scheduler \
+             marked it, unless it is gated.\n\n\
              Exit status: 0 decided, 1 failed, 2 bad input.",
         )
         .arg(
@@ -86,7 +88,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
         let library = expanders::open(matches, &settings.expander, &events).await?;
         let begun = Instant::now();
         let input = read(matches)?;
-        let read_ms = begun.elapsed().as_secs_f64() * 1000.0;
+        let read_ms = millis(begun.elapsed());
         warnings.extend(input.warnings.iter().map(ToString::to_string));
         warnings.extend(events.take());
         let text = decide(Read { input, read_ms }, &settings, &library, at, warnings, matches, &events).await?;
@@ -118,6 +120,11 @@ fn read(matches: &ArgMatches) -> Result<Input, Exit> {
         reader.add(&name, &bytes).map_err(|error| Exit::bad_input(error.to_string()))?;
     }
     reader.finish().map_err(|error| Exit::bad_input(error.to_string()))
+}
+
+/// Milliseconds, to a thousandth.
+fn millis(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1000.0
 }
 
 /// What the files hold, and how long it took to read them.
@@ -159,7 +166,7 @@ async fn decide(
         nodes: cluster.nodes.len(),
         pods: cluster.pods.len(),
         groups: observation.groups.len(),
-        loop_ms: begun.elapsed().as_secs_f64() * 1000.0,
+        loop_ms: millis(begun.elapsed()),
         read_ms,
         peak_rss_mib: memory::peak_mib(),
     };

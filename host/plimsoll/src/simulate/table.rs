@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use plimsoll_core::observation::Observation;
-use plimsoll_core::plan::{NodeOutcome, NotHelped, Place, Plan, PodOutcome, ScaleDown, ScaleUp};
+use plimsoll_core::plan::{
+    NodeOutcome, NodeReason, NodeVerdict, NotHelped, Place, Plan, PodIndex, PodOutcome, Rival, ScaleDown, ScaleUp,
+};
 
 use super::output::Stats;
 use crate::terminal::{Ink, count, plural};
+use crate::why_chosen;
 
 /// Most lines of one kind; the rest is counted.
 const MOST: usize = 40;
@@ -109,17 +112,17 @@ impl Table<'_> {
     }
 
     fn placed(&self, text: &mut String) -> std::fmt::Result {
-        let number =
-            |which: fn(&PodOutcome) -> bool| self.plan.pods.iter().filter(|(_, outcome)| which(outcome)).count();
-        let existing = number(|outcome| matches!(outcome, PodOutcome::FitsExisting(_)));
-        let upcoming = number(|outcome| matches!(outcome, PodOutcome::FitsUpcoming(_)));
-        let ignored = number(|outcome| matches!(outcome, PodOutcome::Ignored(_)));
-        if existing > 0 {
-            writeln!(text, "{}   {}", self.ink.heading("FIT ON NODES THAT ARE THERE"), plural(existing, "pod"))?;
+        let (mut existing, mut upcoming, mut ignored) = (Vec::new(), Vec::new(), 0);
+        for (pod, outcome) in &self.plan.pods {
+            match outcome {
+                PodOutcome::FitsExisting(place) => existing.push((*pod, place)),
+                PodOutcome::FitsUpcoming(place) => upcoming.push((*pod, place)),
+                PodOutcome::Ignored(_) => ignored += 1,
+                PodOutcome::ScaleUp(_) | PodOutcome::NotHelped => {}
+            }
         }
-        if upcoming > 0 {
-            writeln!(text, "{}   {}", self.ink.heading("FIT ON NODES ON THEIR WAY"), plural(upcoming, "pod"))?;
-        }
+        self.fitting(text, "FIT ON NODES THAT ARE THERE", &existing)?;
+        self.fitting(text, "FIT ON NODES ON THEIR WAY", &upcoming)?;
         if ignored > 0 {
             let mut why: BTreeMap<String, usize> = BTreeMap::new();
             for (_, outcome) in &self.plan.pods {
@@ -135,6 +138,35 @@ impl Table<'_> {
         Ok(())
     }
 
+    /// Pods that need nothing new: a line for each class, with the nodes that have room.
+    fn fitting(&self, text: &mut String, heading: &str, pods: &[(PodIndex, &Place)]) -> std::fmt::Result {
+        if pods.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "{}   {}", self.ink.heading(heading), plural(pods.len(), "pod"))?;
+        let cluster = self.observation.cluster;
+        let mut classes: BTreeMap<_, (Vec<PodIndex>, BTreeMap<String, usize>)> = BTreeMap::new();
+        for &(index, place) in pods {
+            let class = cluster.pods.get(index).map(|pod| (pod.spec, pod.owner.map(|owner| owner.name)));
+            let (members, places) = classes.entry(class).or_default();
+            members.push(index);
+            *places.entry(place.name(cluster)).or_default() += 1;
+        }
+        let lines = classes.values().take(MOST).map(|(members, places)| {
+            let several = members.len() > 1;
+            let place =
+                |(name, pods): (&String, &usize)| if several { format!("{name} ({pods})") } else { name.clone() };
+            let places: Vec<String> = places.iter().map(place).collect();
+            (self.class_name(members), some(&places, ", "))
+        });
+        let lines: Vec<(String, String)> = lines.collect();
+        let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, places) in &lines {
+            writeln!(text, "  {name:width$}   {places}")?;
+        }
+        more(text, classes.len(), "class")
+    }
+
     fn unhelped(&self, text: &mut String) -> std::fmt::Result {
         let classes = &self.plan.not_helped;
         if classes.is_empty() {
@@ -143,7 +175,8 @@ impl Table<'_> {
         let pods: usize = classes.iter().map(|class| class.pods.len()).sum();
         let head = self.ink.heading("NOT HELPED");
         writeln!(text, "{head}   {} in {}", plural(pods, "pod"), plural(classes.len(), "class"))?;
-        let names: Vec<String> = classes.iter().take(MOST).map(|class| self.class_name(class)).collect();
+        let names: Vec<String> =
+            classes.iter().take(MOST).map(|class: &NotHelped| self.class_name(&class.pods)).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         for (name, class) in names.iter().zip(classes) {
             // Groups with the same reason share a line.
@@ -177,26 +210,34 @@ impl Table<'_> {
         more(text, classes.len(), "class")
     }
 
-    fn class_name(&self, class: &NotHelped) -> String {
+    /// A name for pods that nothing can tell apart.
+    fn class_name(&self, pods: &[PodIndex]) -> String {
         let cluster = self.observation.cluster;
-        let pod = class.pods.first().and_then(|&index| cluster.pods.get(index));
-        let namespace = cluster.text(cluster.specs[class.spec].namespace);
-        let owner = pod.and_then(|pod| pod.owner).map(|owner| cluster.text(owner.name));
-        match (class.pods.len(), owner, pod) {
-            (1, _, Some(pod)) => cluster.pod_name(pod),
-            (pods, Some(owner), _) => format!("{namespace}/{owner} ×{}", count(pods)),
-            (pods, None, Some(pod)) => format!("{}… ×{}", cluster.pod_name(pod), count(pods)),
-            (pods, None, None) => format!("{namespace} ×{}", count(pods)),
+        let Some(pod) = pods.first().and_then(|&index| cluster.pods.get(index)) else { return String::new() };
+        let namespace = cluster.text(cluster.specs[pod.spec].namespace);
+        match (pods.len(), pod.owner.map(|owner| cluster.text(owner.name))) {
+            (1, _) => cluster.pod_name(pod),
+            (number, Some(owner)) => format!("{namespace}/{owner} ×{}", count(number)),
+            (number, None) => format!("{}… ×{}", cluster.pod_name(pod), count(number)),
         }
     }
 
     fn kept(&self, text: &mut String) -> std::fmt::Result {
-        let kept: Vec<_> = self
+        let foreign = |verdict: &&NodeVerdict| verdict.reasons.contains(&NodeReason::NotAutoscaled);
+        let (outside, kept): (Vec<&NodeVerdict>, Vec<&NodeVerdict>) = self
             .plan
             .nodes
             .iter()
             .filter(|verdict| matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded))
-            .collect();
+            .partition(foreign);
+        self.idle(text, &kept)?;
+        if !outside.is_empty() {
+            writeln!(text, "{}   {}, left alone", self.ink.heading("IN NO GROUP"), plural(outside.len(), "node"))?;
+        }
+        Ok(())
+    }
+
+    fn idle(&self, text: &mut String, kept: &[&NodeVerdict]) -> std::fmt::Result {
         if kept.is_empty() {
             return Ok(());
         }
@@ -213,23 +254,15 @@ impl Table<'_> {
 }
 
 fn because(growth: &ScaleUp) -> String {
-    let because = &growth.because;
-    let Some(expander) = &because.expander else {
-        return if because.against.is_empty() { "only group that helps".to_owned() } else { "drawn by lot".to_owned() };
+    let rival = |rival: &&Rival| {
+        let nodes = plural(usize::try_from(rival.nodes).unwrap_or(usize::MAX), "node");
+        match rival.score {
+            Some(score) => format!("{} ({nodes}, score {score:.2})", rival.group),
+            None => format!("{} ({nodes})", rival.group),
+        }
     };
-    let verdict = match (&because.reason, because.score) {
-        (Some(reason), _) => format!("{expander}: {reason}"),
-        (None, Some(score)) => format!("{expander} {score:.2}"),
-        (None, None) => expander.clone(),
-    };
-    let rivals: Vec<String> = because
-        .against
-        .iter()
-        .map(|rival| match rival.score {
-            Some(score) => format!("{} {score:.2}", rival.group),
-            None => rival.group.to_string(),
-        })
-        .collect();
+    let verdict = why_chosen::verdict(&growth.because);
+    let rivals: Vec<String> = why_chosen::rivals(&growth.because).iter().map(rival).collect();
     if rivals.is_empty() { verdict } else { format!("{verdict}   before {}", some(&rivals, ", ")) }
 }
 
