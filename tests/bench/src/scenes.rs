@@ -108,6 +108,24 @@ pub(crate) const SCENES: &[Scene] = &[
         check: |answer| answer.removed(1200),
     },
     Scene {
+        name: "devices-up",
+        flags: FLAGS,
+        target_ms: 500.0,
+        target_mib: None,
+        peer: "35 s",
+        write: |list| devices(list, 0, 4000),
+        check: |answer| answer.helped(4000, 500),
+    },
+    Scene {
+        name: "devices-down",
+        flags: &["--max-scale-down-parallelism=2000", "--max-drain-parallelism=2000"],
+        target_ms: 300.0,
+        target_mib: None,
+        peer: "17 s",
+        write: |list| devices(list, 800, 0),
+        check: |answer| answer.removed(400),
+    },
+    Scene {
         name: "steady-3000",
         flags: FLAGS,
         target_ms: 15.0,
@@ -230,6 +248,69 @@ fn scale_down(list: &mut List<&mut dyn Write>, nodes: usize) -> io::Result<()> {
         }
     }
     list.add(&group("g", nodes, &node("t", &[], 10_000, 10_000), &names))
+}
+
+const DRIVER: &str = "gpu.example.com";
+
+/// The devices of a node: as many as a whole device each for its pods.
+fn slice(node: &str, devices: usize) -> Value {
+    let device = |index: usize| json!({"name": format!("d{index}"), "attributes": {"uuid": {"string": format!("{node}-{index}")}}});
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node},
+        "spec": {
+            "driver": DRIVER, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": (0..devices).map(device).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// Pods with a claim for one device each: on nodes of ten devices with four pods, and pending, for nodes with eight.
+fn devices(list: &mut List<&mut dyn Write>, nodes: usize, pending: usize) -> io::Result<()> {
+    let selector = json!({"cel": {"expression": format!("device.driver == \"{DRIVER}\"")}});
+    let requests = json!([{"name": "r", "exactly": {"deviceClassName": "gpu"}}]);
+    list.add(&json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"selectors": [selector]},
+    }))?;
+    list.add(&json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one", "namespace": "default"}, "spec": {"spec": {"devices": {"requests": requests}}},
+    }))?;
+    let claims = json!([{"name": "d", "resourceClaimTemplateName": "one"}]);
+    for index in 0..pending {
+        let mut object = pod(&format!("p{index}"), None, 100, 100);
+        set(&mut object, "/spec", "resourceClaims", claims.clone());
+        list.add(&object)?;
+    }
+    let names: Vec<String> = (0..nodes).map(|index| format!("n{index}")).collect();
+    for name in &names {
+        list.add(&node(name, &[], 10_000, 10_000_000))?;
+        list.add(&slice(name, 10))?;
+        for index in 0..4 {
+            let uid = format!("{name}-{index}");
+            let claim = format!("{uid}-d");
+            let mut object = on(pod(&uid, None, 100, 100), name);
+            set(&mut object, "/spec", "resourceClaims", claims.clone());
+            set(&mut object, "/status", "resourceClaimStatuses", json!([{"name": "d", "resourceClaimName": claim}]));
+            let annotation = json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"});
+            set(&mut object, "/metadata", "annotations", annotation);
+            list.add(&object)?;
+            let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": uid, "uid": uid, "controller": true});
+            let result = json!({"request": "r", "driver": DRIVER, "pool": name, "device": format!("d{index}")});
+            list.add(&json!({
+                "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+                "metadata": {"name": claim, "namespace": "default", "ownerReferences": [owner]},
+                "spec": {"devices": {"requests": requests}},
+                "status": {
+                    "allocation": {"devices": {"results": [result]}},
+                    "reservedFor": [{"resource": "pods", "name": uid, "uid": uid}],
+                },
+            }))?;
+        }
+    }
+    let mut of_group = group("g", 2000, &node("t", &[], 10_000, 10_000_000), &names);
+    set(&mut of_group, "/spec", "templateResourceSlices", json!([slice("t", 8)]));
+    list.add(&of_group)
 }
 
 /// Nodes that are 90 % used; nothing to do.
