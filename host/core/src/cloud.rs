@@ -94,6 +94,13 @@ pub enum ErrorClass {
     Other,
 }
 
+impl ErrorClass {
+    /// Whether it says nothing of the thing itself and passes by itself: the cloud is busy or cannot be reached.
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Conflict | Self::Throttled | Self::Transient)
+    }
+}
+
 /// What a failure is about, so that back-off is neither too wide nor too narrow.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

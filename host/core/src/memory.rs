@@ -60,6 +60,9 @@ pub struct Memory {
     pub unneeded_since_ms: BTreeMap<String, i64>,
     /// Nodes on their way out, by node name.
     pub removals: BTreeMap<String, Removal>,
+    /// Machines that the cloud said will not come, but still has in its target; to be taken back.
+    #[serde(default)]
+    pub withdrawals: BTreeMap<GroupId, u32>,
     /// When a scale-up was last carried out, in milliseconds since the epoch.
     pub last_scale_up_ms: Option<i64>,
     /// When a removal was last begun, in milliseconds since the epoch.

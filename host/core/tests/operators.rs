@@ -163,6 +163,21 @@ fn a_stock_out_leaves_no_wish_behind() {
     assert_eq!(scene.done, ["decrease spot -2", "increase od +2"]);
     assert_eq!(told.growth(), growth(&[("od", 2)]));
     assert!(scene.memory.backed_off(&"spot".into(), scene.now).is_some());
+    assert!(scene.memory.withdrawals.is_empty());
+}
+
+#[test]
+fn a_wish_is_taken_back_until_the_cloud_takes_it() {
+    let mut scene = Scene::new(&empty_group("spot", 40, "4", "16Gi", ""));
+    scene.snapshot.groups[0].target_size = 2;
+    scene.memory.withdrawals.insert("spot".into(), 5);
+    scene.decreases = vec![ErrorClass::Conflict];
+    scene.turn();
+    assert_eq!(scene.done, ["decrease spot -2"]);
+    scene.turn();
+    assert_eq!(scene.done, ["decrease spot -2", "decrease spot -2"], "the cloud was busy");
+    scene.turn();
+    assert_eq!(scene.done.len(), 2, "once it is done it is done");
 }
 
 #[test]

@@ -55,9 +55,10 @@ impl Loop<'_> {
                     FailureCause::NeverAccepted => "the request was never accepted".to_owned(),
                 };
                 self.memory.back_off(&failure.group, at, reason, self.settings);
-                self.withdraw(view, &failure);
+                *self.memory.withdrawals.entry(failure.group.clone()).or_default() += failure.missing;
                 self.plan.warnings.push(Warning::Failure(failure));
             }
+            self.withdraw(view);
         }
     }
 

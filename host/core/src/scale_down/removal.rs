@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_model::Time;
 
-use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, ErrorClass, GroupId, InstanceId};
+use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId};
 use crate::control_loop::{Action, Loop};
 use crate::drain::Fate;
 use crate::guard;
@@ -37,11 +37,6 @@ enum Advance {
     Waits,
     /// Nothing is on it any more.
     Deletable,
-}
-
-/// Failures that say nothing of the machine: the cloud is busy or cannot be reached.
-fn passes(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::Conflict | ErrorClass::Throttled | ErrorClass::Transient)
 }
 
 impl Loop<'_> {
@@ -198,13 +193,13 @@ impl Loop<'_> {
             let failure = match &result {
                 Ok(outcome) => match outcome.results.iter().find(|(id, _)| *id == instance).map(|(_, status)| status) {
                     Some(DeleteStatus::Accepted | DeleteStatus::AlreadyGone) => None,
-                    Some(DeleteStatus::Failed(error)) => Some((error.to_string(), passes(error.class))),
+                    Some(DeleteStatus::Failed(error)) => Some((error.to_string(), error.class.passes())),
                     Some(DeleteStatus::Skipped(why)) => Some((why.clone(), true)),
                     None => Some(("the cloud said nothing of this machine".to_owned(), false)),
                 },
                 // It may be on its way out; the next read tells. Until then nothing lands on it.
                 Err(error) if error.outcome_unknown => None,
-                Err(error) => Some((error.to_string(), passes(error.class))),
+                Err(error) => Some((error.to_string(), error.class.passes())),
             };
             match failure {
                 None => self.set_stage(&name, Stage::Deleting(now)),

@@ -1,9 +1,8 @@
 //! From chosen nodes to requests, and back when a request fails.
 
-use crate::cloud::{CloudError, GroupId, InstanceState, SizeOutcome};
+use crate::cloud::{CloudError, GroupId, Instance, InstanceState, SizeOutcome};
 use crate::control_loop::{Action, Loop};
 use crate::guard;
-use crate::ledger::Failure;
 use crate::observation::GroupView;
 use crate::plan::{GroupReason, Warning};
 
@@ -53,18 +52,22 @@ impl Loop<'_> {
     }
 
     /// Takes a wish back that the cloud cannot fulfil, lest it does so when nobody needs the machines any more. Only where
-    /// the cloud can lower a target without a machine having to go.
-    pub(crate) fn withdraw(&mut self, view: &GroupView<'_>, failure: &Failure) {
+    /// the cloud can lower a target without a machine having to go; tried in each loop until it is done.
+    pub(crate) fn withdraw(&mut self, view: &GroupView<'_>) {
         let cloud = &view.cloud;
-        let alive = cloud
-            .instances
-            .iter()
-            .filter(|instance| !matches!(instance.state, InstanceState::Deleting | InstanceState::Failed));
-        let alive = u32::try_from(alive.count()).unwrap_or(u32::MAX);
-        let surplus = cloud.target_size.saturating_sub(alive.max(cloud.min_size));
-        let delta = failure.missing.min(surplus);
+        let Some(&missing) = self.memory.withdrawals.get(&cloud.id) else { return };
+        let is_alive =
+            |instance: &&Instance| !matches!(instance.state, InstanceState::Deleting | InstanceState::Failed);
+        let alive = u32::try_from(cloud.instances.iter().filter(is_alive).count()).unwrap_or(u32::MAX);
+        // What is still asked for may come.
+        let expected = alive.saturating_add(self.memory.ledger.outstanding(&cloud.id)).max(cloud.min_size);
+        let delta = missing.min(cloud.target_size.saturating_sub(expected));
         let can = self.observation.capabilities.features.decrease_target;
-        if !can || delta == 0 || guard::decrease(cloud, alive, delta, self.observation.at).is_err() {
+        if !can || delta == 0 {
+            self.memory.withdrawals.remove(&cloud.id);
+            return;
+        }
+        if guard::decrease(cloud, alive, delta, self.observation.at).is_err() {
             return;
         }
         let intent = self.memory.ledger.new_intent();
@@ -81,12 +84,17 @@ impl Loop<'_> {
     pub(crate) fn decreased(&mut self, group: &GroupId, delta: u32, result: Result<SizeOutcome, CloudError>) {
         match result {
             Ok(_) => {
+                self.memory.withdrawals.remove(group);
                 if let Some(state) = self.group_index(group).and_then(|index| self.groups.get_mut(index)) {
                     state.target = state.target.saturating_sub(delta);
                 }
             }
-            // The next read tells what the target is.
-            Err(error) => self.plan.warnings.push(Warning::DecreaseFailed { group: group.clone(), delta, error }),
+            // The cloud is busy, or the answer was lost: the next loop looks again.
+            Err(error) if error.outcome_unknown || error.class.passes() => {}
+            Err(error) => {
+                self.memory.withdrawals.remove(group);
+                self.plan.warnings.push(Warning::DecreaseFailed { group: group.clone(), delta, error });
+            }
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Scene {
     pub(crate) increases: BTreeMap<String, Vec<Result<u32, ErrorClass>>>,
     /// What the cloud says to deletions, one after the other; accepted if it has nothing to say.
     pub(crate) deletes: Vec<ErrorClass>,
+    /// What the cloud says to lower targets; accepted if it has nothing to say.
+    pub(crate) decreases: Vec<ErrorClass>,
     /// Actions that were carried out, in words.
     pub(crate) done: Vec<String>,
     /// Questions that were asked, by expander.
@@ -76,6 +78,7 @@ impl Scene {
             now,
             increases: BTreeMap::new(),
             deletes: vec![],
+            decreases: vec![],
             done: vec![],
             asked: vec![],
         }
@@ -110,7 +113,7 @@ impl Scene {
                     turn.ranked(ranking);
                 }
                 Step::Act(action) => {
-                    let outcome = carry_out(&action, &mut self.increases, &mut self.deletes);
+                    let outcome = carry_out(&action, &mut self.increases, &mut self.deletes, &mut self.decreases);
                     self.done.push(words(&action, &cluster));
                     turn.acted(outcome);
                 }
@@ -167,6 +170,7 @@ fn carry_out(
     action: &Action,
     increases: &mut BTreeMap<String, Vec<Result<u32, ErrorClass>>>,
     deletes: &mut Vec<ErrorClass>,
+    decreases: &mut Vec<ErrorClass>,
 ) -> Outcome {
     match action {
         Action::Increase { group, delta, expected_target, .. } => {
@@ -182,6 +186,7 @@ fn carry_out(
                 Err(class) => Err(error(class, class == ErrorClass::Transient)),
             })
         }
+        Action::DecreaseTarget { .. } if !decreases.is_empty() => Outcome::Size(Err(error(decreases.remove(0), false))),
         Action::DecreaseTarget { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
             target_size: expected_target - delta,
             accepted: *delta,
