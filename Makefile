@@ -11,7 +11,7 @@ setup:
 	@scripts/wasm-toolchain.sh
 
 demo: setup
-	$(CARGO) run --quiet -p plimsoll -- demo $(DEMO_ARGS)
+	$(CARGO) run -p plimsoll -- demo $(DEMO_ARGS)
 
 test: setup
 	$(CARGO) test --workspace --no-fail-fast

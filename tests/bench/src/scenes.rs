@@ -123,7 +123,7 @@ pub(crate) const SCENES: &[Scene] = &[
         target_mib: None,
         peer: "17 s",
         write: |list| devices(list, 800, 0),
-        check: |answer| answer.removed(400),
+        check: |answer| answer.removed(480),
     },
     Scene {
         name: "steady-3000",
@@ -278,9 +278,18 @@ fn devices(list: &mut List<&mut dyn Write>, nodes: usize, pending: usize) -> io:
     }))?;
     let claims = json!([{"name": "d", "resourceClaimTemplateName": "one"}]);
     for index in 0..pending {
-        let mut object = pod(&format!("p{index}"), None, 100, 100);
+        let uid = format!("p{index}");
+        let mut object = pod(&uid, None, 100, 100);
         set(&mut object, "/spec", "resourceClaims", claims.clone());
+        let status = json!([{"name": "d", "resourceClaimName": format!("{uid}-d")}]);
+        set(&mut object, "/status", "resourceClaimStatuses", status);
         list.add(&object)?;
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": uid, "uid": uid, "controller": true});
+        list.add(&json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": format!("{uid}-d"), "namespace": "default", "ownerReferences": [owner]},
+            "spec": {"devices": {"requests": requests}},
+        }))?;
     }
     let names: Vec<String> = (0..nodes).map(|index| format!("n{index}")).collect();
     for name in &names {
