@@ -160,7 +160,7 @@ impl Clouds {
         idempotency_key: String,
         reason: String,
     ) -> Result<SizeOutcome, CloudError> {
-        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let options = write_options(idempotency_key, reason);
         let call = self.owner(group)?.increase_size(group.clone(), delta, expected_target, false, options);
         call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
     }
@@ -173,7 +173,7 @@ impl Clouds {
         idempotency_key: String,
         reason: String,
     ) -> Result<SizeOutcome, CloudError> {
-        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let options = write_options(idempotency_key, reason);
         let call = self.owner(group)?.decrease_target(group.clone(), delta, expected_target, options);
         call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
     }
@@ -187,11 +187,16 @@ impl Clouds {
         idempotency_key: String,
         reason: String,
     ) -> Result<DeleteOutcome, CloudError> {
-        let options = WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason };
+        let options = write_options(idempotency_key, reason);
         let owner = self.owner(group)?;
         let call = owner.delete_instances(group.clone(), instances, expected_target, min_size, false, options);
         call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
     }
+}
+
+/// How every write is made.
+fn write_options(idempotency_key: String, reason: String) -> WriteOptions {
+    WriteOptions { idempotency_key, deadline: WRITE_PATIENCE, dry_run: false, reason }
 }
 
 impl Attached {

@@ -154,6 +154,15 @@ impl Pending {
         let placed: u32 = self.placed.iter().map(|&(_, count)| count).sum();
         u32::try_from(self.pods.len()).unwrap_or(u32::MAX).saturating_sub(placed)
     }
+
+    /// Puts as many of those that are left as possible on these nodes, in their order.
+    fn take_room(&mut self, snapshot: &mut Snapshot<'_>, nodes: &[NodeId]) {
+        let left = self.left();
+        if left > 0 && !nodes.is_empty() {
+            let runs = snapshot.pack(self.class, left, Candidates::Of(nodes));
+            self.placed.extend(runs.into_iter().map(|run| (run.node, run.count)));
+        }
+    }
 }
 
 /// A group during the loop.
@@ -449,11 +458,7 @@ impl<'a> Loop<'a> {
         self.turn = Turn::Everybody;
         let new: Vec<NodeId> = self.groups.iter().flat_map(|group| group.new.iter().copied()).collect();
         for pending in self.pending.iter_mut().filter(|pending| !pending.scarce) {
-            let left = pending.left();
-            if left > 0 && !new.is_empty() {
-                let runs = self.snapshot.pack(pending.class, left, Candidates::Of(&new));
-                pending.placed.extend(runs.into_iter().map(|run| (run.node, run.count)));
-            }
+            pending.take_room(&mut self.snapshot, &new);
         }
     }
 

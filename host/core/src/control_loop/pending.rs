@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_model::pod::Scheduling;
 use plimsoll_model::symbol::known;
 use plimsoll_model::{Pod, SpecId, Template, Time};
-use plimsoll_scheduling::{Candidates, ClassId, NodeId};
+use plimsoll_scheduling::{ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
 use super::{GroupState, Loop, Pending};
@@ -286,13 +286,8 @@ impl Loop<'_> {
         let existing: Vec<NodeId> = (0..self.observation.cluster.nodes.len()).map(NodeId::new).collect();
         let upcoming: Vec<NodeId> = self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect();
         for pending in &mut self.pending {
-            for candidates in [&existing, &upcoming] {
-                let left = pending.left();
-                if left > 0 && !candidates.is_empty() {
-                    let runs = self.snapshot.pack(pending.class, left, Candidates::Of(candidates));
-                    pending.placed.extend(runs.into_iter().map(|run| (run.node, run.count)));
-                }
-            }
+            pending.take_room(&mut self.snapshot, &existing);
+            pending.take_room(&mut self.snapshot, &upcoming);
         }
     }
 }
