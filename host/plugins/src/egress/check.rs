@@ -42,7 +42,13 @@ impl NetworkGrants {
         if text.len() > MOST_URL_BYTES {
             return Err(Refusal::TooLong);
         }
-        let url = Url::parse(text).map_err(|_| Refusal::NoAddress)?;
+        let mut url = Url::parse(text).map_err(|_| Refusal::NoAddress)?;
+        if let Some(Host::Domain(name)) = url.host() {
+            let relative = super::grant::relative(name).ok_or(Refusal::NoAddress)?.to_owned();
+            if relative != name {
+                url.set_host(Some(&relative)).map_err(|_| Refusal::NoAddress)?;
+            }
+        }
         if !url.username().is_empty() || url.password().is_some() || has_user(text) {
             return Err(Refusal::UserInfo);
         }

@@ -75,7 +75,10 @@ impl HostPattern {
         if suffix.contains('*') {
             return Err(GrantError::Star);
         }
-        let host = Host::parse(suffix.strip_suffix('.').unwrap_or(suffix)).map_err(|_| GrantError::Host)?;
+        let host = match Host::parse(suffix).map_err(|_| GrantError::Host)? {
+            Host::Domain(name) => Host::Domain(relative(&name).ok_or(GrantError::Host)?.to_owned()),
+            address => address,
+        };
         let letters = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
         match host {
             Host::Domain(name) if !letters(&name) => Err(GrantError::Host),
@@ -206,6 +209,13 @@ impl Grant {
     }
 }
 
+/// A name without the dot that says it is complete; `None` if a label is empty. `a.example.` and `a.example` are one host,
+/// and must be one for grants, credentials and certificates.
+pub(super) fn relative(name: &str) -> Option<&str> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.split('.').all(|label| !label.is_empty()).then_some(name)
+}
+
 /// The same host without owning it.
 pub(crate) fn borrowed(host: &Host) -> Host<&str> {
     match host {
@@ -270,6 +280,8 @@ mod tests {
     #[case::no_host_but_port("https://:443", GrantError::Host)]
     #[case::space("https://api utho.com", GrantError::Host)]
     #[case::list("https://a.com,b.com", GrantError::Host)]
+    #[case::two_dots("https://api.utho.com..", GrantError::Host)]
+    #[case::first_label_empty("https://.utho.com", GrantError::Host)]
     fn refuses_entries(#[case] text: &str, #[case] error: GrantError) {
         assert_eq!(Grant::parse(text, false), Err(error));
     }

@@ -107,6 +107,8 @@ fn full(size: usize) -> WasiBody {
 #[case::wildcard("POST", "https://ess.aliyuncs.com/", &[], "granted")]
 #[case::own_port("GET", "https://api.utho.com:443/", &[], "granted")]
 #[case::slot("GET", "https://api.utho.com/", &[("x-autoscaler-credential", "api")], "granted with api")]
+#[case::complete_name("GET", "https://api.utho.com./", &[], "granted")]
+#[case::two_dots("GET", "https://api.utho.com../", &[], "NoAddress")]
 #[case::connect("CONNECT", "https://api.utho.com/", &[], "Method")]
 #[case::trace("TRACE", "https://api.utho.com/", &[], "Method")]
 #[case::own_method("BREW", "https://api.utho.com/", &[], "Method")]
