@@ -7,13 +7,15 @@
 //! | file | Kubernetes |
 //! |---|---|
 //! | `pod`, `requests`, `pod_rules`, `volumes` | Pod |
-//! | `node`, `template` | Node |
+//! | `node`, `template`, `template_objects` | Node |
 //! | `workloads` | DaemonSet, ReplicaSet, StatefulSet, Job, ReplicationController, PodDisruptionBudget |
 //! | `storage` | claims, volumes, classes, CSI objects |
 //! | `devices`, `older_devices` | DeviceClass, ResourceSlice, ResourceClaim, ResourceClaimTemplate |
-//! | `objects` | which kinds there are |
+//! | `objects`, `parse`, `wording` | which kinds there are, and how their JSON is read |
+//! | `admission` | what the API server would refuse or fill in |
 //! | `selectors`, `amounts`, `metadata`, `syntax` | what they have in common |
 
+mod admission;
 mod amounts;
 mod devices;
 mod error;
@@ -21,6 +23,7 @@ mod metadata;
 mod node;
 mod objects;
 mod older_devices;
+mod parse;
 mod pod;
 mod pod_rules;
 mod requests;
@@ -28,13 +31,16 @@ mod selectors;
 mod storage;
 mod syntax;
 mod template;
+mod template_objects;
 mod volumes;
+mod wording;
 mod workloads;
 
 pub use error::{ConvertError, FieldPath, Flaw, Segment};
-pub(crate) use objects::json_message;
 pub use objects::{Import, Kind, ObjectError};
-pub use template::{TaintParts, TemplateObjects, TemplateParts};
+pub use template::{TaintParts, TemplateParts};
+pub use template_objects::TemplateObjects;
+pub(crate) use wording::{json_message, plain};
 
 use crate::cluster::{Cluster, Specs};
 use crate::symbol::Symbols;

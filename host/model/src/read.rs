@@ -17,6 +17,7 @@ mod locate;
 mod membership;
 mod node_group;
 mod text;
+mod unique;
 mod warning;
 mod yaml;
 
@@ -27,7 +28,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::convert::{Kind, ObjectError};
+use crate::convert::Kind;
 use crate::group::NodeGroup;
 use crate::pod::Pod;
 
@@ -160,12 +161,11 @@ impl Reader {
         self.note(kind, &head, origin)?;
         let pods = self.cluster.pods.len();
         let imported = match body {
-            Body::Text(text) => kind.import_text(text, &mut self.cluster),
-            Body::Tree(tree) => kind.import_value(tree, &mut self.cluster),
+            Body::Text(text) => kind.admit_text(text, &mut self.cluster),
+            Body::Tree(tree) => kind.admit_value(tree, &mut self.cluster),
         };
         imported.map_err(|error| origin.field_error(&head, error))?;
-        self.look_at_requests(pods, origin);
-        Ok(())
+        self.look_at_requests(pods, &head, origin)
     }
 
     /// Refuses an object that is there already.
@@ -184,15 +184,19 @@ impl Reader {
         }
     }
 
-    fn look_at_requests(&mut self, first_new: usize, origin: &Origin<'_>) {
+    fn look_at_requests(&mut self, first_new: usize, head: &Head, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {
         for pod in self.cluster.pods.get(first_new..).unwrap_or_default() {
             let requests = &self.cluster.specs[pod.spec].requests;
+            if requests.is_beyond_count() {
+                return Err(origin.error(head, Problem::TooMuchTogether));
+            }
             let nothing = crate::Resources { pods: requests.pods, ..crate::Resources::default() };
             if !pod.is_terminal() && *requests == nothing {
                 let named = || (0, self.cluster.pod_name(pod), origin.place());
                 self.without_requests.get_or_insert_with(named).0 += 1;
             }
         }
+        Ok(())
     }
 
     fn take_node_group(&mut self, head: &Head, body: Body<'_>, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {
@@ -202,10 +206,10 @@ impl Reader {
         }
         let tree = match body {
             Body::Tree(tree) => tree,
-            Body::Text(text) => serde_json::from_str(text).map_err(|error| {
-                let message = crate::convert::json_message(&error);
-                origin.field_error(head, ObjectError::Shape { path: Default::default(), message })
-            })?,
+            Body::Text(text) => {
+                let tree = serde_json::from_str(text).map_err(|error| origin.text_error(head, &error));
+                tree.map(|unique::Unique(tree)| tree)?
+            }
         };
         let group = node_group::convert(tree, &mut self.cluster, &mut self.warnings, &|path| origin.place_of(path))
             .map_err(|(path, problem)| origin.error_at(head, path, problem))?;

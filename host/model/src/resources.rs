@@ -40,6 +40,12 @@ impl Resources {
         self
     }
 
+    /// Whether some amount is the greatest number there is, and so may stand for more.
+    pub fn is_beyond_count(&self) -> bool {
+        let amounts = [self.cpu_milli, self.memory_bytes, self.ephemeral_storage_bytes, self.pods];
+        amounts.into_iter().chain(self.scalars.iter().map(|&(_, amount)| amount)).any(|amount| amount == i64::MAX)
+    }
+
     /// Sum, saturating.
     pub fn plus(&self, other: &Resources) -> Resources {
         self.combined(other, 1)

@@ -135,7 +135,7 @@ fn older_versions_are_read_too() {
             "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
             "devices": [{"name": "x", "attributes": {"a": {"int": 1}}}]}}"#,
     ] {
-        Kind::ResourceSlice.import_text(text, &mut cluster).unwrap();
+        Kind::ResourceSlice.admit_text(text, &mut cluster).unwrap();
     }
     let [old, newer] = &cluster.devices.slices[..] else { panic!("two slices") };
     assert_eq!(old.devices, newer.devices);

@@ -56,6 +56,16 @@ pub(super) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }
 
+/// Whether a half of it is none: extended resources, and pods (apimachinery `IsIntegerResourceName`).
+pub(super) fn is_counted_in_whole(name: &str) -> bool {
+    name == "pods" || is_extended(name)
+}
+
+/// Whether a pod may use more of it than it asks for (component-helpers `IsOvercommitAllowed`).
+pub(super) fn is_overcommitted(name: &str) -> bool {
+    !is_huge_page(name) && !is_extended(name)
+}
+
 /// Exact amounts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Amounts {

@@ -76,9 +76,73 @@ pub enum Flaw {
     /// A slice of a template whose devices are not on its node.
     #[error("the devices of a template's slice are on its own node; give the template's name as nodeName")]
     SliceWithoutNode,
+    /// Less than nothing.
+    #[error("{0} is negative; expected an amount of 0 or more")]
+    Negative(String),
+    /// More than fits into the numbers that Kubernetes counts with.
+    #[error("{0} is more than can be counted; expected less than 8Ei, or 8Pi of cpu")]
+    TooMuch(String),
+    /// A part of something that is counted in whole.
+    #[error("{0} is not a whole number; expected one, as nobody can have a part of this resource")]
+    Fraction(String),
+    /// More is asked for than may be used.
+    #[error("{request} is above the limit {limit}; expected a request that is not")]
+    AboveLimit {
+        /// What is asked for.
+        request: String,
+        /// The most that may be used.
+        limit: String,
+    },
+    /// A number below the least that makes sense.
+    #[error("{found} is too low; expected {least} or more")]
+    TooLow {
+        /// The number.
+        found: i64,
+        /// The least.
+        least: i64,
+    },
+    /// A word that the field does not know.
+    #[error("{found:?} is not known here; expected {}", choice(expected))]
+    Word {
+        /// The word.
+        found: String,
+        /// Those that the field knows.
+        expected: &'static [&'static str],
+    },
+    /// Nothing, where there must be something.
+    #[error("it is missing or empty; expected a text")]
+    Empty,
+    /// Values that an operator does not take.
+    #[error("{operator} takes {expected}, found {}", quoted(found))]
+    Values {
+        /// The operator.
+        operator: String,
+        /// The values.
+        found: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// Not the key of a label.
+    #[error("{0:?} is not the key of a label; expected a name such as app or example.com/app")]
+    LabelKey(String),
+    /// Not the value of a label.
+    #[error("{0:?} is not the value of a label; expected at most 63 letters, digits, dashes, dots or underscores")]
+    LabelValue(String),
     /// A name that every object must have.
     #[error("the object has no name; give it one")]
     Nameless,
+}
+
+fn choice(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+fn quoted(values: &str) -> String {
+    if values.is_empty() { "none".to_owned() } else { format!("{values:?}") }
 }
 
 /// An object that cannot be converted.

@@ -1,6 +1,5 @@
 //! Which kinds of objects are read, and where each goes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1 as apps;
@@ -10,17 +9,15 @@ use k8s_openapi::api::policy::v1 as policy;
 use k8s_openapi::api::resource::v1 as resource;
 use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::cluster::{Cluster, ConfigMap};
 use crate::devices::ResourceClaim;
 use crate::symbol::Symbol;
-use crate::template::Template;
 
+use super::admission::Admit;
 use super::error::{ConvertError, FieldPath, Segment, Within};
-use super::template::TemplateObjects;
+use super::parse::{from_text, from_value};
 use super::{metadata, older_devices};
 
 /// An object that has a place in a cluster.
@@ -102,24 +99,38 @@ macro_rules! kinds {
                 }
             }
 
-            /// Reads an object of this kind from JSON text and adds it to a cluster.
+            /// Reads an object of this kind from JSON text and adds it to a cluster. The API server may never have seen
+            /// the object: what it fills in is filled in, and what it refuses is refused.
             ///
             /// # Errors
             ///
-            /// If the text is no object of this kind, or a value in it cannot be read.
-            pub fn import_text(self, text: &str, cluster: &mut Cluster) -> Result<(), ObjectError> {
+            /// If the text is no object of this kind, or a value in it cannot be read or is refused.
+            pub fn admit_text(self, text: &str, cluster: &mut Cluster) -> Result<(), ObjectError> {
                 if self.has_older_forms()
                     && let Some(value) = older_devices::modern(text)
                 {
-                    return self.import_value(value, cluster);
+                    return self.admit_value(value, cluster);
                 }
                 match self {
-                    $(Self::$name => Ok(from_text::<$object>(text)?.import(cluster)?),)*
+                    $(Self::$name => Ok(admitted(from_text::<$object>(text)?)?.import(cluster)?),)*
                     Self::Unneeded => Ok(()),
                 }
             }
 
-            /// Reads an object of this kind from a JSON tree and adds it to a cluster.
+            /// The same from a JSON tree.
+            ///
+            /// # Errors
+            ///
+            /// If the tree is no object of this kind, or a value in it cannot be read or is refused.
+            pub fn admit_value(self, value: Value, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                let value = if self.has_older_forms() { older_devices::modernized(value) } else { value };
+                match self {
+                    $(Self::$name => Ok(admitted(from_value::<$object>(value)?)?.import(cluster)?),)*
+                    Self::Unneeded => Ok(()),
+                }
+            }
+
+            /// Reads an object of this kind from a JSON tree, as the API server has it, and adds it to a cluster.
             ///
             /// # Errors
             ///
@@ -204,149 +215,20 @@ fn is_unneeded(api_version: &str, kind: &str) -> bool {
     }
 }
 
-/// Straight into the type; if that fails, once more with amounts that were written as numbers turned into text, as
-/// Kubernetes forgives them. Only one kind of deserializer ever meets these types: they are so large that another would
-/// double the work of the compiler. That is also why the path of an error is found by its position.
-fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, ObjectError> {
-    serde_json::from_str(text).or_else(|error| match serde_json::from_str(text) {
-        Ok(value) => from_value(value),
-        Err(_) => Err(shape_error(&error, text)),
-    })
+fn admitted<T: Admit>(mut object: T) -> Result<T, ConvertError> {
+    object.admit()?;
+    Ok(object)
 }
 
-fn from_value<T: DeserializeOwned>(mut value: Value) -> Result<T, ObjectError> {
-    amounts_as_text(&mut value);
-    let text = value.to_string();
-    serde_json::from_str(&text).map_err(|error| shape_error(&error, &text))
-}
-
-fn shape_error(error: &serde_json::Error, text: &str) -> ObjectError {
-    let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
-    let at = (line_start + error.column()).saturating_sub(1);
-    ObjectError::Shape { path: path_at(text, at), message: json_message(error) }
-}
-
-/// The innermost value that a position of a JSON text is part of, or that follows at once: where the parser was when it
-/// refused a value, which is after a value that it has read, and before an object or list that it only looked at. (A list
-/// in place of an object is refused after its bracket; if another list or object follows there, the path is one too deep.)
-fn path_at(text: &str, at: usize) -> FieldPath {
-    let holds = |value: &RawValue| {
-        let start = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-        let follows = || {
-            value.get().starts_with(['{', '['])
-                && text.get(at + 1..start).is_some_and(|between| between.trim_ascii().is_empty())
-        };
-        (start..start + value.get().len()).contains(&at) || follows()
-    };
-    let mut path = Vec::new();
-    let mut inner = text;
-    loop {
-        let found = match inner.bytes().next() {
-            Some(b'{') => serde_json::from_str::<BTreeMap<String, &RawValue>>(inner).ok().and_then(|fields| {
-                let field = fields.into_iter().find(|(_, value)| holds(value));
-                field.map(|(key, value)| (Segment::Key(key.into()), value))
-            }),
-            Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(inner).ok().and_then(|items| {
-                let item = items.into_iter().enumerate().find(|(_, value)| holds(value));
-                item.map(|(index, value)| (Segment::Index(index), value))
-            }),
-            _ => None,
-        };
-        let Some((segment, value)) = found else { return path.into_iter().collect() };
-        path.push(segment);
-        inner = value.get();
-    }
-}
-
-/// The text of an error without the place, which readers tell in terms of the whole file.
-pub(crate) fn json_message(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&place).unwrap_or(&text).to_owned()
-}
-
-/// Numbers where Kubernetes takes amounts become text: `cpu: 4` means `cpu: "4"`. The `count` of volumes that a CSINode
-/// gives as its `allocatable` is the one number there that stays one.
-fn amounts_as_text(value: &mut Value) {
-    const LISTS: [&str; 8] = [
-        "requests",
-        "limits",
-        "capacity",
-        "allocatable",
-        "overhead",
-        "allocatedResources",
-        "counters",
-        "consumedCapacity",
-    ];
-    const SINGLE: [&str; 2] = ["capacity", "maximumVolumeSize"];
-    const NUMBER: &str = "count";
-    fn to_text(value: &mut Value) {
-        if let Value::Number(number) = value {
-            *value = Value::String(number.to_string());
-        }
-    }
-    /// Amounts of devices are objects, all of whose numbers are amounts.
-    fn every_number(value: &mut Value) {
-        match value {
-            Value::Object(fields) => fields.values_mut().for_each(every_number),
-            Value::Array(items) => items.iter_mut().for_each(every_number),
-            other => to_text(other),
-        }
-    }
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    Value::Object(amounts) if LISTS.contains(&key.as_str()) => {
-                        let amounts = amounts.iter_mut().filter(|(name, _)| *name != NUMBER);
-                        amounts.for_each(|(_, amount)| every_number(amount));
-                    }
-                    Value::Number(_) if SINGLE.contains(&key.as_str()) => to_text(value),
-                    _ => amounts_as_text(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(amounts_as_text),
-        _ => {}
-    }
-}
-
-impl Cluster {
-    /// A template from JSON trees. A node without a name gets `name`. Claims become known to the cluster by what they ask
-    /// for, if there is none of the same name.
-    ///
-    /// # Errors
-    ///
-    /// If the trees are no such objects or a value cannot be read; the path starts with `template`, `templatePods`,
-    /// `templateResourceSlices` or `templateResourceClaims`.
-    pub fn template_from_values(&mut self, name: &str, objects: TemplateObjects) -> Result<Template, ObjectError> {
-        let node: core::Node = from_value(objects.node).map_err(|error| error.under("template"))?;
-        let pods: Vec<core::Pod> =
-            from_value(Value::Array(objects.pods)).map_err(|error| error.under("templatePods"))?;
-        let slices = objects.resource_slices.into_iter().map(older_devices::modernized).collect();
-        let slices: Vec<resource::ResourceSlice> =
-            from_value(Value::Array(slices)).map_err(|error| error.under("templateResourceSlices"))?;
-        let claims = objects.resource_claims.into_iter().map(older_devices::modernized).collect();
-        let claims: Vec<resource::ResourceClaim> =
-            from_value(Value::Array(claims)).map_err(|error| error.under("templateResourceClaims"))?;
-        for (index, claim) in claims.iter().enumerate() {
-            let name = claim_name(&claim.metadata, self).index(index).field("templateResourceClaims")?;
-            if !self.devices.claims.contains_key(&name) {
-                let bare = resource::ResourceClaim { status: None, ..claim.clone() };
-                let bare = resource_claim(&bare, self).index(index).field("templateResourceClaims")?;
-                self.devices.claims.insert(name, bare);
-            }
-        }
-        Ok(self.converter().template(name, &node, &pods, &slices)?)
-    }
-}
-
-fn claim_name(metadata: &ObjectMeta, cluster: &mut Cluster) -> Result<(Symbol, Symbol), ConvertError> {
+pub(super) fn claim_name(metadata: &ObjectMeta, cluster: &mut Cluster) -> Result<(Symbol, Symbol), ConvertError> {
     let namespace = metadata::namespace(metadata, &mut cluster.symbols);
     Ok((namespace, cluster.symbols.intern(metadata::name(metadata)?)))
 }
 
-fn resource_claim(claim: &resource::ResourceClaim, cluster: &mut Cluster) -> Result<ResourceClaim, ConvertError> {
+pub(super) fn resource_claim(
+    claim: &resource::ResourceClaim,
+    cluster: &mut Cluster,
+) -> Result<ResourceClaim, ConvertError> {
     let spec = cluster.converter().claim_spec(claim.spec.as_ref()).field("spec")?;
     let status = claim.status.as_ref();
     let allocation = status.map(|status| cluster.converter().allocation(status)).transpose().field("status")?.flatten();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::resource::v1 as resource;
-use serde_json::Value;
 
 use crate::node::Node;
 use crate::template::{Template, TemplatePod};
@@ -38,20 +37,6 @@ pub struct TaintParts<'a> {
     pub value: &'a str,
     /// Effect, as Kubernetes writes it.
     pub effect: &'a str,
-}
-
-/// A template as JSON trees of Kubernetes objects.
-#[derive(Clone, Debug, Default)]
-pub struct TemplateObjects {
-    /// A `v1` Node.
-    pub node: Value,
-    /// `v1` Pods that each such node starts with.
-    pub pods: Vec<Value>,
-    /// `resource.k8s.io` ResourceSlices of such a node.
-    pub resource_slices: Vec<Value>,
-    /// `resource.k8s.io` ResourceClaims of these pods. Only what they ask for matters: each node's pods get devices of
-    /// their own.
-    pub resource_claims: Vec<Value>,
 }
 
 impl Converter<'_> {

@@ -164,6 +164,12 @@ pub enum Problem {
         /// What was found and expected.
         message: String,
     },
+    /// Containers that ask for an impossible amount together.
+    #[error("its containers together ask for more than can be counted; expected less than 8Ei, or 8Pi of cpu")]
+    TooMuchTogether,
+    /// A group without a name.
+    #[error("it is empty; give the group a name")]
+    EmptyName,
     /// A value of a Kubernetes object that cannot be read.
     #[error(transparent)]
     Value(#[from] Flaw),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::convert::{FieldPath, ObjectError, Segment};
+use crate::convert::{FieldPath, ObjectError, Segment, json_message};
 
 use super::Head;
 use super::error::{ObjectName, Place, Problem, ReadError};
@@ -62,6 +62,13 @@ impl Origin<'_> {
     /// An error about a field.
     pub(super) fn error_at(&self, head: &Head, field: FieldPath, problem: Problem) -> Box<ReadError> {
         Box::new(ReadError { place: self.place_of(&field), object: Some(name(head)), field, problem })
+    }
+
+    /// An error that the parser met in the object's text.
+    pub(super) fn text_error(&self, head: &Head, error: &serde_json::Error) -> Box<ReadError> {
+        let place = Place::new(self.source, self.line + (error.line() as u64).saturating_sub(1));
+        let problem = Problem::Shape { message: json_message(error) };
+        Box::new(ReadError { place, ..*self.error(head, problem) })
     }
 
     /// An error of the conversion.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use crate::cluster::Cluster;
-use crate::convert::{FieldPath, ObjectError, Segment, TemplateObjects};
+use crate::convert::{FieldPath, ObjectError, Segment, TemplateObjects, plain};
 use crate::group::{Membership, NodeGroup};
 use crate::labels::Labels;
 use crate::quantity::Quantity;
@@ -139,10 +139,14 @@ pub(super) fn convert(
     place: &dyn Fn(&FieldPath) -> Place,
 ) -> Result<NodeGroup, Fault> {
     let document: Document = serde_path_to_error::deserialize(tree).map_err(|error| {
-        let message = error.inner().to_string();
+        let message = plain(&error.inner().to_string());
         (field_path(error.path()), Problem::Shape { message })
     })?;
     let name = document.metadata.name;
+    if name.is_empty() {
+        let path = [Segment::Key("metadata".into()), Segment::Key("name".into())];
+        return Err((path.into_iter().collect(), Problem::EmptyName));
+    }
     let mut spec = document.spec;
 
     let min_size = size(spec.min_size, "minSize")?;
@@ -268,7 +272,7 @@ fn template(name: &str, spec: &mut Spec, cluster: &mut Cluster) -> Result<Option
             Some((name, _)) => Err((field(name), Problem::PodsWithoutTemplate { field: name })),
         };
     }
-    match cluster.template_from_values(name, objects).map_err(|error| error.under("spec")) {
+    match cluster.admit_template(name, objects).map_err(|error| error.under("spec")) {
         Ok(template) => Ok(Some(template)),
         Err(ObjectError::Shape { path, message }) => Err((path, Problem::Shape { message })),
         Err(ObjectError::Value(error)) => Err((error.path, error.flaw.into())),

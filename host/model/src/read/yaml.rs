@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 use serde_saphyr::{Error, Spanned};
 
-use crate::convert::{FieldPath, Segment};
+use crate::convert::{FieldPath, Segment, plain};
 
 use super::error::{Place, Problem, ReadError};
 use super::json::{ListHead, MOST_LISTS};
@@ -77,8 +77,8 @@ fn syntax_error(source: &Arc<str>, document: &Document<'_>, error: &serde_saphyr
         other => {
             let text = other.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             let message = text.lines().next().unwrap_or("");
-            let message = message.split_once(" at line ").map_or(message, |(message, _)| message).to_owned();
-            Problem::Syntax { format: "YAML", message }
+            let message = message.split_once(" at line ").map_or(message, |(message, _)| message);
+            Problem::Syntax { format: "YAML", message: plain(message) }
         }
     };
     ReadError::at(place, problem)
