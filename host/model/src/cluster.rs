@@ -16,6 +16,7 @@ pub struct SpecId(u32);
 
 impl SpecId {
     /// Position, dense from 0.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -56,6 +57,7 @@ impl std::ops::Index<SpecId> for Specs {
     ///
     /// If the number is of another table and out of range.
     #[allow(clippy::indexing_slicing, reason = "an index operator may panic, and says so")]
+    #[inline]
     fn index(&self, id: SpecId) -> &PodSpec {
         &self.specs[id.index()]
     }

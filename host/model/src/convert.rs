@@ -13,10 +13,12 @@
 //! | `devices`, `older_devices` | DeviceClass, ResourceSlice, ResourceClaim, ResourceClaimTemplate |
 //! | `objects`, `parse`, `wording` | which kinds there are, and how their JSON is read |
 //! | `admission` | what the API server would refuse or fill in |
+//! | `defaults` | LimitRange, RuntimeClass: what they add to pods |
 //! | `selectors`, `amounts`, `metadata`, `syntax` | what they have in common |
 
 mod admission;
 mod amounts;
+mod defaults;
 mod devices;
 mod error;
 mod metadata;
@@ -36,6 +38,7 @@ mod volumes;
 mod wording;
 mod workloads;
 
+pub(crate) use defaults::Defaults;
 pub use error::{ConvertError, FieldPath, Flaw, Segment};
 pub use objects::{Import, Kind, ObjectError};
 pub use template::{TaintParts, TemplateParts};

@@ -17,6 +17,7 @@ impl Labels {
     }
 
     /// Value of a key.
+    #[inline]
     pub fn get(&self, key: Symbol) -> Option<Symbol> {
         let at = self.0.binary_search_by_key(&key, |&(key, _)| key).ok()?;
         self.0.get(at).map(|&(_, value)| value)
@@ -28,6 +29,7 @@ impl Labels {
     }
 
     /// All pairs, by key symbol.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Symbol, Symbol)> {
         self.0.iter().copied()
     }

@@ -85,11 +85,13 @@ impl Node {
     }
 
     /// A condition by its type.
+    #[inline]
     pub fn condition(&self, kind: Symbol) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)
     }
 
     /// The taint with this key.
+    #[inline]
     pub fn taint(&self, key: Symbol) -> Option<&Taint> {
         self.taints.iter().find(|taint| taint.key == key)
     }

@@ -363,16 +363,19 @@ pub struct Pod {
 
 impl Pod {
     /// Whether it ended, by its phase.
+    #[inline]
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
     /// Whether a DaemonSet, or an annotation that says so, stands behind it.
+    #[inline]
     pub fn is_daemon_set_pod(&self) -> bool {
         self.drain.daemon_set_annotation || self.owner.is_some_and(|owner| owner.kind == OwnerKind::DaemonSet)
     }
 
     /// The node that it counts on: where it runs, or else where it is nominated.
+    #[inline]
     pub fn counts_on(&self) -> Option<Symbol> {
         self.node.or(self.nominated_node)
     }

@@ -16,6 +16,7 @@ mod json;
 mod locate;
 mod membership;
 mod node_group;
+mod raw_pods;
 mod text;
 mod unique;
 mod warning;
@@ -28,7 +29,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::convert::Kind;
+use crate::convert::{Defaults, Kind};
 use crate::group::NodeGroup;
 use crate::pod::Pod;
 
@@ -36,6 +37,7 @@ pub use error::{ObjectName, Place, Problem, ReadError};
 pub use warning::Warning;
 
 use locate::Origin;
+use raw_pods::{RawPod, Several};
 
 /// What a set of files holds.
 #[derive(Clone, Debug)]
@@ -65,8 +67,13 @@ pub struct Reader {
     /// Kinds that are not read: how many objects there are, and where the first is.
     unread: IndexMap<(String, String), (usize, Place), FxBuildHasher>,
     warnings: Vec<Warning>,
-    /// Pods that ask for nothing: how many, and the first.
-    without_requests: Option<(usize, String, Place)>,
+    /// Pods that ask for nothing.
+    without_requests: Option<Several>,
+    /// What other objects add to pods.
+    defaults: Defaults,
+    raw_pods: Vec<RawPod>,
+    /// RuntimeClasses that pods name and that are not there.
+    missing_classes: IndexMap<String, Several, FxBuildHasher>,
 }
 
 /// What says which object something is.
@@ -121,14 +128,15 @@ impl Reader {
     ///
     /// If a node is in two groups.
     pub fn finish(mut self) -> Result<Input, Box<ReadError>> {
-        let unread = self.unread.into_iter();
+        let unread = std::mem::take(&mut self.unread).into_iter();
         self.warnings.extend(unread.map(|((api_version, kind), (count, first))| Warning::UnreadKind {
             api_version,
             kind,
             count,
             first,
         }));
-        if let Some((count, pod, first)) = self.without_requests {
+        self.complete_pods()?;
+        if let Some((count, pod, first)) = self.without_requests.take() {
             self.warnings.push(Warning::WithoutRequests { count, pod, first });
         }
         // What follows must not depend on the order in which things were written down.
@@ -150,6 +158,14 @@ impl Reader {
         if head.api_version.split('/').next() == Some(node_group::API_GROUP) {
             return self.take_node_group(&head, body, origin);
         }
+        let tree = || match &body {
+            Body::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            Body::Tree(tree) => tree.clone(),
+        };
+        let adds = self.defaults.take(&head.api_version, &head.kind, tree);
+        if adds.map_err(|error| origin.field_error(&head, error))? {
+            return Ok(());
+        }
         let Some(kind) = Kind::find(&head.api_version, &head.kind) else {
             let place = origin.place();
             self.unread.entry((head.api_version, head.kind)).or_insert((0, place)).0 += 1;
@@ -159,13 +175,22 @@ impl Reader {
             return Ok(());
         }
         self.note(kind, &head, origin)?;
-        let pods = self.cluster.pods.len();
+        let at = self.cluster.pods.len();
+        let pod_text: Option<Box<str>> = (kind == Kind::Pod).then(|| match &body {
+            Body::Text(text) => (*text).into(),
+            Body::Tree(tree) => tree.to_string().into(),
+        });
         let imported = match body {
             Body::Text(text) => kind.admit_text(text, &mut self.cluster),
             Body::Tree(tree) => kind.admit_value(tree, &mut self.cluster),
         };
         imported.map_err(|error| origin.field_error(&head, error))?;
-        self.look_at_requests(pods, &head, origin)
+        let place = origin.place();
+        match pod_text.filter(|_| self.is_raw(at)) {
+            Some(text) => self.raw_pods.push(RawPod { at, text, head, place }),
+            None => self.look_at_requests(at, &head, &place)?,
+        }
+        Ok(())
     }
 
     /// Refuses an object that is there already.
@@ -182,21 +207,6 @@ impl Reader {
                 Ok(())
             }
         }
-    }
-
-    fn look_at_requests(&mut self, first_new: usize, head: &Head, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {
-        for pod in self.cluster.pods.get(first_new..).unwrap_or_default() {
-            let requests = &self.cluster.specs[pod.spec].requests;
-            if requests.is_beyond_count() {
-                return Err(origin.error(head, Problem::TooMuchTogether));
-            }
-            let nothing = crate::Resources { pods: requests.pods, ..crate::Resources::default() };
-            if !pod.is_terminal() && *requests == nothing {
-                let named = || (0, self.cluster.pod_name(pod), origin.place());
-                self.without_requests.get_or_insert_with(named).0 += 1;
-            }
-        }
-        Ok(())
     }
 
     fn take_node_group(&mut self, head: &Head, body: Body<'_>, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {

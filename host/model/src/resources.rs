@@ -20,6 +20,7 @@ pub struct Resources {
 
 impl Resources {
     /// Amount of a scalar resource; 0 if absent.
+    #[inline]
     pub fn scalar(&self, name: Symbol) -> i64 {
         let at = self.scalars.binary_search_by_key(&name, |&(name, _)| name);
         at.ok().and_then(|at| self.scalars.get(at)).map_or(0, |&(_, amount)| amount)

@@ -13,6 +13,7 @@ pub struct Symbol(NonZeroU32);
 
 impl Symbol {
     /// Position in the table, dense from 0; for arrays that are indexed by symbol.
+    #[inline]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -127,11 +128,13 @@ impl Symbols {
     }
 
     /// The text of a symbol of this table; empty for a symbol of another table that is out of range.
+    #[inline]
     pub fn text(&self, symbol: Symbol) -> &str {
         self.table.resolve(symbol).unwrap_or("")
     }
 
     /// How many strings there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.table.len()
     }

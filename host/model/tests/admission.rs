@@ -367,3 +367,45 @@ fn daemon_sets_stay_as_they_are() {
     let cluster = read(&set).unwrap().cluster;
     assert_eq!(cluster.specs[cluster.daemon_sets[0].spec].requests.cpu_milli, 0);
 }
+
+/// A LimitRange of the namespace `default`.
+const RANGE: &str = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: r}\nspec: {limits: [{type: Container, default: {cpu: 1, \
+                     memory: 2Gi}, defaultRequest: {cpu: 250m}}, {type: Pod, max: {cpu: 9}}]}\n";
+
+#[test]
+fn what_a_namespace_gives_its_containers() {
+    let two = pod("  containers: [{name: a}, {name: b, resources: {requests: {cpu: 2}}}]\n");
+    for (name, files, expected) in [
+        ("defaults, wherever they are", format!("{two}---\n{RANGE}"), (2250, 4 << 30)),
+        ("before it", format!("{RANGE}---\n{two}"), (2250, 4 << 30)),
+        ("of another namespace", format!("{two}---\n{}", RANGE.replace("name: r", "name: r, namespace: x")), (2000, 0)),
+        (
+            "a pod that was made before it",
+            format!("{}---\n{RANGE}", two.replace("name: p}", "name: p, uid: u}")),
+            (2000, 0),
+        ),
+    ] {
+        let found = requests(&files);
+        assert_eq!((found.cpu_milli, found.memory_bytes), expected, "{name}");
+    }
+    assert_eq!(read(&format!("{}---\n{RANGE}", asking("{}"))).unwrap().warnings, [], "it asks for something now");
+}
+
+#[test]
+fn what_a_runtime_class_adds() {
+    let class = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: vm}\nhandler: vm\noverhead: {podFixed: {cpu: \
+                 250m, memory: 120Mi}}\nscheduling: {nodeSelector: {vm: here}}\n";
+    let of_class = pod("  runtimeClassName: vm\n  containers: [{name: c, resources: {requests: {cpu: 1}}}]\n");
+    let both = format!("{of_class}---\n{class}");
+    let found = requests(&both);
+    assert_eq!((found.cpu_milli, found.memory_bytes), (1250, 120 << 20));
+    let cluster = read(&both).unwrap().cluster;
+    assert_eq!(cluster.specs[cluster.pods[0].spec].node_selector.len(), 1);
+    let own = of_class.replace("  runtimeClassName", "  overhead: {cpu: 100m}\n  runtimeClassName");
+    assert_eq!(requests(&format!("{own}---\n{class}")).cpu_milli, 1100, "it has its overhead already");
+    let warnings: Vec<String> = read(&of_class).unwrap().warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        ["f:1: runtimeClass \"vm\" is not in the input; the overhead of 1 pod, such as default/p, is not counted"]
+    );
+}

@@ -665,7 +665,7 @@ fn what_cannot_be_read_says_where() {
             pod(json!({"containers": [{"name": "a", "ports": [{"containerPort": 1, "hostPort": 70000}]}]}), json!({})),
             "spec.containers[0].ports[0].hostPort: 70000 is not a port number; expected 1 to 65535",
         ),
-        (pod(json!({"containers": {}}), json!({})), "spec.containers: invalid type: map, expected a sequence"),
+        (pod(json!({"containers": {}}), json!({})), "spec.containers: expected a list, found an object"),
     ] {
         let mut cluster = Cluster::default();
         let error = Kind::Pod.import_value(pod, &mut cluster).unwrap_err();

@@ -80,7 +80,8 @@ impl Origin<'_> {
     }
 }
 
-fn name(head: &Head) -> ObjectName {
+/// Which object something is about.
+pub(super) fn name(head: &Head) -> ObjectName {
     ObjectName { kind: head.kind.clone(), namespace: head.namespace.clone(), name: head.name.clone() }
 }
 

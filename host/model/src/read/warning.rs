@@ -33,6 +33,21 @@ pub enum Warning {
         /// Where the first is.
         first: Place,
     },
+    /// Pods of a RuntimeClass that is not there.
+    #[error(
+        "{first}: runtimeClass {class:?} is not in the input; the overhead of {}, such as {pod}, is not counted",
+        counted(*.count, "pod")
+    )]
+    NoRuntimeClass {
+        /// The class.
+        class: String,
+        /// How many.
+        count: usize,
+        /// The first of them.
+        pod: String,
+        /// Where the first is.
+        first: Place,
+    },
     /// A group claims a node that is not in the input.
     #[error("{place}: nodeGroup {group:?}: {} not in the input, such as {first:?}", counted(*.count, "node"))]
     UnknownNodes {
