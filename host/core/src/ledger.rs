@@ -171,12 +171,12 @@ impl Ledger {
 
     /// Compares open wishes with what a good read of their group says: new nodes and failures are credited to the
     /// oldest wish first, lost answers are cleared up, and wishes past their deadline fail.
-    pub fn settle(&mut self, reading: &GroupReading<'_>, at: Time) -> Vec<Failure> {
+    pub fn settle(&mut self, reading: GroupReading<'_>, at: Time) -> Vec<Failure> {
         let mut failures = Vec::new();
         let first_look = !self.known.contains_key(reading.group);
         let known = self.known.entry(reading.group.clone()).or_default();
         let arrived = reading.registered.difference(&known.arrived).count();
-        known.arrived.clone_from(&reading.registered);
+        known.arrived = reading.registered;
         let mut lost: Vec<(u32, CloudError)> = vec![];
         let mut still_failed = BTreeSet::new();
         for (id, error) in &reading.failed {
@@ -263,7 +263,7 @@ mod tests {
     fn asked(delta: u32) -> (Ledger, GroupId, IntentId) {
         let group = GroupId::from("a");
         let mut ledger = Ledger::default();
-        ledger.settle(&reading(&group, 1, &["i0"]), Time::from_millis(0));
+        ledger.settle(reading(&group, 1, &["i0"]), Time::from_millis(0));
         let id = ledger.new_intent();
         ledger.ask(id, &group, delta, 1, Time::from_millis(0), Duration::from_secs(60));
         (ledger, group, id)
@@ -278,9 +278,9 @@ mod tests {
         let (mut ledger, group, id) = asked(2);
         ledger.answered(id, &accepted(3, 2));
         assert_eq!(ledger.outstanding(&group), 2);
-        assert_eq!(ledger.settle(&reading(&group, 3, &["i0", "i1"]), Time::from_millis(1)), []);
+        assert_eq!(ledger.settle(reading(&group, 3, &["i0", "i1"]), Time::from_millis(1)), []);
         assert_eq!(ledger.outstanding(&group), 1);
-        ledger.settle(&reading(&group, 3, &["i0", "i1", "i2"]), Time::from_millis(2));
+        ledger.settle(reading(&group, 3, &["i0", "i1", "i2"]), Time::from_millis(2));
         assert_eq!(ledger.outstanding(&group), 0);
         assert!(ledger.increases().is_empty());
     }
@@ -301,7 +301,7 @@ mod tests {
             let (mut ledger, group, id) = asked(2);
             ledger.answered(id, &Err(error(true)));
             assert_eq!(ledger.outstanding(&group), 2, "until then it counts as coming");
-            let failures = ledger.settle(&reading(&group, target, &["i0"]), Time::from_millis(1));
+            let failures = ledger.settle(reading(&group, target, &["i0"]), Time::from_millis(1));
             assert_eq!(ledger.outstanding(&group), left, "target {target}");
             assert_eq!(failures.len(), failed, "target {target}");
         }
@@ -313,11 +313,11 @@ mod tests {
         ledger.answered(id, &accepted(3, 2));
         let mut bad = reading(&group, 3, &["i0"]);
         bad.failed.push((InstanceId::from("i1"), error(false)));
-        let failures = ledger.settle(&bad, Time::from_millis(1));
+        let failures = ledger.settle(bad.clone(), Time::from_millis(1));
         assert_eq!(failures.len(), 1);
         assert_eq!(ledger.outstanding(&group), 1);
-        assert_eq!(ledger.settle(&bad, Time::from_millis(2)), [], "a failure counts once");
-        let failures = ledger.settle(&bad, Time::from_millis(61_000));
+        assert_eq!(ledger.settle(bad.clone(), Time::from_millis(2)), [], "a failure counts once");
+        let failures = ledger.settle(bad.clone(), Time::from_millis(61_000));
         assert!(matches!(failures.as_slice(), [Failure { missing: 1, cause: FailureCause::TimedOut(_), .. }]));
         assert_eq!(ledger.outstanding(&group), 0);
     }
@@ -326,7 +326,7 @@ mod tests {
     fn targets_raised_by_others_are_not_waited_for() {
         let group = GroupId::from("a");
         let mut ledger = Ledger::default();
-        ledger.settle(&reading(&group, 9, &["i0"]), Time::from_millis(0));
+        ledger.settle(reading(&group, 9, &["i0"]), Time::from_millis(0));
         assert_eq!(ledger.outstanding(&group), 0);
     }
 }

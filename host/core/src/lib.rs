@@ -14,6 +14,7 @@
 pub mod cloud;
 pub mod control_loop;
 pub mod drain;
+pub mod drift;
 pub mod guard;
 pub mod health;
 pub mod ledger;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cloud::{self, CloudError, GroupId, InstanceState, NodeMatch, PriceBook};
 use crate::ledger::GroupReading;
+use crate::plan::Warning;
 use crate::readiness::{Readiness, State};
 use crate::settings::Settings;
 use crate::templates::{self, TemplateProblem};
@@ -41,6 +42,7 @@ pub struct Prepared {
     membership: Vec<Option<Membership>>,
     /// In the order of group ids.
     groups: Vec<(Vec<NodeIndex>, Result<Template, TemplateProblem>)>,
+    warnings: Vec<Warning>,
 }
 
 /// Joins cluster and cloud, and makes each group's template.
@@ -57,14 +59,22 @@ pub fn prepare(
     let readiness: Vec<State> = cluster.nodes.iter().map(|node| readiness.of(node)).collect();
     let order = in_order(cloud.snapshot);
     let (membership, nodes) = join(cluster, &order);
-    let sources =
-        templates::Sources { at, provided: cloud.templates, fixed: cloud.fixed_templates, readiness: &readiness };
+    let staying = templates::Staying::default();
+    let sources = templates::Sources {
+        at,
+        provided: cloud.templates,
+        fixed: cloud.fixed_templates,
+        readiness: &readiness,
+        staying: &staying,
+    };
+    let mut warnings = Vec::new();
     let template = |(group, nodes): (&cloud::Group, Vec<NodeIndex>)| {
+        warnings.extend(templates::broken_promise(group, &nodes, &sources, cluster, settings));
         let template = templates::of_group(group, &nodes, &sources, cluster, settings, remembered);
         (nodes, template)
     };
     let groups = order.into_iter().zip(nodes).map(template).collect();
-    Prepared { at, readiness, membership, groups }
+    Prepared { at, readiness, membership, groups, warnings }
 }
 
 fn in_order(snapshot: &cloud::Snapshot) -> Vec<&cloud::Group> {
@@ -118,12 +128,14 @@ pub struct Observation<'a> {
     pub capabilities: &'a cloud::Capabilities,
     /// Prices.
     pub prices: Option<&'a PriceBook>,
+    /// What is odd about what was seen.
+    pub warnings: Vec<Warning>,
 }
 
 impl<'a> Observation<'a> {
     /// From what [`prepare`] found, over the same cluster (or a copy made after it) and the same cloud.
     pub fn new(prepared: Prepared, cluster: &'a Cluster, cloud: CloudView<'a>, settings: &Settings) -> Self {
-        let Prepared { at, readiness, membership, groups: prepared } = prepared;
+        let Prepared { at, readiness, membership, groups: prepared, warnings } = prepared;
         let mut groups = Vec::with_capacity(prepared.len());
         for (group, (nodes, template)) in in_order(cloud.snapshot).into_iter().zip(prepared) {
             let startup = group.options.startup_time.unwrap_or(settings.max_node_startup_time);
@@ -148,6 +160,7 @@ impl<'a> Observation<'a> {
             accelerators,
             capabilities: cloud.capabilities,
             prices: cloud.prices.filter(|book| is_valid(book, at)),
+            warnings,
         }
     }
 

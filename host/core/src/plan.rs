@@ -391,6 +391,22 @@ pub enum Warning {
     Expander(RankingFailure),
     /// The priorities of the groups cannot be read.
     Priorities(crate::priorities::PriorityError),
+    /// What a provider says of a group's next node cannot be used.
+    Template {
+        /// The group.
+        group: GroupId,
+        /// Why.
+        problem: crate::templates::TemplateProblem,
+    },
+    /// A node of a group is not what its template says.
+    Drift {
+        /// The group.
+        group: GroupId,
+        /// The node's name.
+        node: String,
+        /// How it differs; never empty.
+        differences: Vec<crate::drift::Difference>,
+    },
     /// Machines will not come.
     Failure(Failure),
     /// A group could not grow.
@@ -436,6 +452,11 @@ impl fmt::Display for Warning {
             Self::Unhealthy(unhealthy) => unhealthy.fmt(f),
             Self::Expander(failure) => failure.fmt(f),
             Self::Priorities(error) => error.fmt(f),
+            Self::Template { group, problem } => write!(f, "{group}: {problem}"),
+            Self::Drift { group, node, differences } => {
+                let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
+                write!(f, "{group}: node {node} is not what the template says: {}", words.join(", "))
+            }
             Self::Failure(Failure { group, missing, cause }) => match cause {
                 FailureCause::Cloud(error) => write!(f, "{group}: {missing} nodes will not come: {error}"),
                 FailureCause::TimedOut(after) => {

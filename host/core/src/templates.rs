@@ -3,6 +3,8 @@
 //! From a good node of the group, else from one that it had earlier, else from the provider, else from a bad node. A
 //! template that a file gives takes precedence over all of these.
 
+use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +15,14 @@ use plimsoll_model::pod::OwnerKind;
 use plimsoll_model::symbol::known;
 use plimsoll_model::template::TemplatePod;
 use plimsoll_model::workload::DaemonSet;
-use plimsoll_model::{Cluster, Node, Taint, Template, Time};
+use plimsoll_model::{Cluster, Node, Symbol, Taint, Template, Time};
 use plimsoll_scheduling::{Gates, runs_daemon_pod};
+use rustc_hash::FxHashMap;
 
-use crate::cloud::{self, CloudError, GroupId};
+use crate::cloud::{self, CloudError, ErrorClass, GroupId};
+use crate::drift;
 use crate::observation::NodeIndex;
+use crate::plan::Warning;
 use crate::readiness::{State, is_startup_taint};
 use crate::settings::Settings;
 
@@ -42,6 +47,29 @@ pub(crate) struct Sources<'a> {
     pub(crate) provided: &'a BTreeMap<GroupId, Result<Vec<cloud::NodeTemplate>, CloudError>>,
     pub(crate) fixed: &'a BTreeMap<GroupId, Template>,
     pub(crate) readiness: &'a [State],
+    pub(crate) staying: &'a Staying,
+}
+
+/// Pods that come with a node by the node's name, found once for all groups: mirror pods and those of DaemonSets.
+#[derive(Debug, Default)]
+pub(crate) struct Staying(OnceCell<FxHashMap<Symbol, Vec<usize>>>);
+
+impl Staying {
+    fn on<'c>(&self, name: Symbol, cluster: &'c Cluster) -> impl Iterator<Item = &'c plimsoll_model::Pod> {
+        let by_node = self.0.get_or_init(|| {
+            let mut by_node: FxHashMap<Symbol, Vec<usize>> = FxHashMap::default();
+            for (index, pod) in cluster.pods.iter().enumerate() {
+                let comes_with_nodes = pod.drain.mirror || pod.is_daemon_set_pod();
+                if let Some(node) =
+                    pod.node.filter(|_| comes_with_nodes && pod.deletion.is_none() && !pod.is_terminal())
+                {
+                    by_node.entry(node).or_default().push(index);
+                }
+            }
+            by_node
+        });
+        by_node.get(&name).into_iter().flatten().filter_map(|&index| cluster.pods.get(index))
+    }
 }
 
 /// A node must have been ready this long before others are modelled on it.
@@ -63,49 +91,77 @@ pub(crate) fn of_group(
         template.pods.extend(missing);
         return Ok(template);
     }
-    let good = nodes.iter().copied().find(|&index| {
-        let settled = sources
-            .readiness
-            .get(index)
-            .is_some_and(|state| state.ready && state.since.is_none_or(|since| sources.at.since(since) > SETTLED));
-        let node = cluster.nodes.get(index);
-        settled && node.is_some_and(|node| !node.unschedulable && node.taint(known::TO_BE_DELETED).is_none())
-    });
-    if let Some(template) = good.and_then(|index| from_node(index, &group.id, cluster, settings)) {
+    let good = nodes.iter().copied().find(|&index| is_good(index, sources, cluster));
+    if let Some(template) = good.and_then(|index| from_node(index, &group.id, sources, cluster, settings)) {
         remembered.insert(group.id.clone(), template.clone());
         return Ok(template);
     }
     if let Some(template) = remembered.get(&group.id) {
         return Ok(template.clone());
     }
-    let problem = match sources.provided.get(&group.id) {
-        Some(Ok(templates)) => match templates.first() {
-            Some(template) => match from_provider(template, &group.id, cluster, settings) {
-                Ok(template) => return Ok(template),
-                Err(problem) => problem,
-            },
-            None => TemplateProblem::Unknown,
-        },
-        Some(Err(error)) => TemplateProblem::Provider(error.clone()),
-        None => TemplateProblem::Unknown,
+    let problem = match provided(&group.id, sources, cluster, settings) {
+        Ok(node) => {
+            let pods = daemon_set_pods(&node, &[], cluster, |_| true);
+            return Ok(Template { pods, ..Template::of(node) });
+        }
+        Err(problem) => problem,
     };
-    let bad = nodes.first().and_then(|&index| from_node(index, &group.id, cluster, settings));
+    let bad = nodes.first().and_then(|&index| from_node(index, &group.id, sources, cluster, settings));
     bad.ok_or(problem)
 }
 
-fn from_node(index: NodeIndex, group: &GroupId, cluster: &mut Cluster, settings: &Settings) -> Option<Template> {
+/// What is wrong with what a file or the provider says of a group's next node, whether or not anybody needs it now: it
+/// cannot be used, or the newest good node of the group is another.
+pub(crate) fn broken_promise(
+    group: &cloud::Group,
+    nodes: &[NodeIndex],
+    sources: &Sources<'_>,
+    cluster: &mut Cluster,
+    settings: &Settings,
+) -> Option<Warning> {
+    let promised = match sources.fixed.get(&group.id) {
+        Some(template) => sanitized(&template.node, &group.id, cluster, settings),
+        None => match provided(&group.id, sources, cluster, settings) {
+            Ok(node) => node,
+            Err(TemplateProblem::Unknown) => return None,
+            // Providers need not give any.
+            Err(TemplateProblem::Provider(error)) if error.class == ErrorClass::Unsupported => return None,
+            Err(problem) => return Some(Warning::Template { group: group.id.clone(), problem }),
+        },
+    };
+    let good = nodes.iter().copied().filter(|&index| is_good(index, sources, cluster));
+    let newest =
+        good.max_by_key(|&index| (cluster.nodes.get(index).and_then(|node| node.created_at), Reverse(index)))?;
+    let came = cluster.nodes.get(newest)?.clone();
+    let node = cluster.text(came.name).to_owned();
+    let came = sanitized(&came, &group.id, cluster, settings);
+    let differences = drift::between(&promised, &came, cluster);
+    (!differences.is_empty()).then(|| Warning::Drift { group: group.id.clone(), node, differences })
+}
+
+/// Whether a node is one to model others on.
+fn is_good(index: NodeIndex, sources: &Sources<'_>, cluster: &Cluster) -> bool {
+    let settled = sources
+        .readiness
+        .get(index)
+        .is_some_and(|state| state.ready && state.since.is_none_or(|since| sources.at.since(since) > SETTLED));
+    let node = cluster.nodes.get(index);
+    settled && node.is_some_and(|node| !node.unschedulable && node.taint(known::TO_BE_DELETED).is_none())
+}
+
+fn from_node(
+    index: NodeIndex,
+    group: &GroupId,
+    sources: &Sources<'_>,
+    cluster: &mut Cluster,
+    settings: &Settings,
+) -> Option<Template> {
     let name = cluster.nodes.get(index)?.name;
     let model = cluster.nodes.get(index)?.clone();
     let node = sanitized(&model, group, cluster, settings);
-    let stays = |pod: &&plimsoll_model::Pod| {
-        pod.node == Some(name)
-            && pod.deletion.is_none()
-            && !pod.is_terminal()
-            && (pod.drain.mirror || pod.is_daemon_set_pod())
-    };
     let mut pods = Vec::new();
     let mut present = Vec::new();
-    for pod in cluster.pods.iter().filter(stays) {
+    for pod in sources.staying.on(name, cluster) {
         let daemon_set = pod.is_daemon_set_pod();
         if let Some(owner) = pod.owner.filter(|owner| owner.kind == OwnerKind::DaemonSet) {
             present.push((cluster.specs[pod.spec].namespace, owner.name));
@@ -151,17 +207,19 @@ pub fn fresh_node(provided: &cloud::NodeTemplate, name: &str, cluster: &mut Clus
     cluster.converter().template_node(&parts)
 }
 
-fn from_provider(
-    provided: &cloud::NodeTemplate,
+/// The node that the provider says the group would create.
+fn provided(
     group: &GroupId,
+    sources: &Sources<'_>,
     cluster: &mut Cluster,
     settings: &Settings,
-) -> Result<Template, TemplateProblem> {
-    let node =
-        fresh_node(provided, group.as_str(), cluster).map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
-    let node = sanitized(&node, group, cluster, settings);
-    let pods = daemon_set_pods(&node, &[], cluster, |_| true);
-    Ok(Template { pods, ..Template::of(node) })
+) -> Result<Node, TemplateProblem> {
+    let templates = sources.provided.get(group).ok_or(TemplateProblem::Unknown)?;
+    let templates = templates.as_ref().map_err(|error| TemplateProblem::Provider(error.clone()))?;
+    let template = templates.first().ok_or(TemplateProblem::Unknown)?;
+    let node = fresh_node(template, group.as_str(), cluster);
+    let node = node.map_err(|error| TemplateProblem::Unusable(error.to_string()))?;
+    Ok(sanitized(&node, group, cluster, settings))
 }
 
 /// A node as its successors will be: without what belongs to this one machine or to the moment.

@@ -28,7 +28,7 @@ fn reason(reason: &Reason) -> String {
 }
 
 /// An amount in the unit that people use: cores, GiB, MiB, or the plain number.
-fn amount(resource: &str, value: i64) -> String {
+pub(crate) fn amount(resource: &str, value: i64) -> String {
     let plain = |number: f64| {
         let text = format!("{number:.3}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -12,7 +12,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::cloud::{ErrorClass, ScaleFailure};
+use plimsoll_core::cloud::{ErrorClass, NodeTemplate, ScaleFailure};
+use plimsoll_core::memory::Backoff;
 use support::{Scene, WEB, all, empty_group, group_of, node};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -216,4 +217,133 @@ fn pods_that_no_capacity_would_help_are_left_alone() {
     let group = group_of("gpu", 0, 5, &["n1"]);
     assert_eq!(Scene::new(&(busy.clone() + &gated + &group)).turn().growth(), growth(&[]));
     assert_eq!(Scene::new(&(busy + &waiting + &group)).turn().growth(), growth(&[("gpu", 1)]));
+}
+
+/// A group without nodes, whose nodes have seven devices each in a pool of so many slices.
+fn device_group(slices_in_pool: u32) -> String {
+    let devices: Vec<String> = (0..7).map(|index| format!("{{name: d{index}}}")).collect();
+    format!(
+        "---\n{{apiVersion: plimsoll.dev/v1alpha1, kind: NodeGroup, metadata: {{name: g}}, spec: {{maxSize: 40, template: \
+         {{metadata: {{name: t}}, status: {{allocatable: {{cpu: '64', memory: 64Gi, pods: '110'}}}}}}, templateResourceSlices: \
+         [{{metadata: {{name: s}}, spec: {{driver: d, nodeName: t, pool: {{name: t, generation: 1, resourceSliceCount: \
+         {slices_in_pool}}}, devices: [{}]}}}}]}}}}\n",
+        devices.join(", ")
+    )
+}
+
+/// A pending pod with a claim of its own for one device.
+fn with_device(name: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: shop, name: {name}, uid: {name}, ownerReferences: \
+         [{{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}}]}}, spec: {{resourceClaims: [{{name: \
+         d, resourceClaimTemplateName: one}}], containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}, status: \
+         {{resourceClaimStatuses: [{{name: d, resourceClaimName: {name}-d}}], conditions: [{{type: PodScheduled, status: \
+         'False', reason: Unschedulable}}]}}}}\n---\n{{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: \
+         {{namespace: shop, name: {name}-d, ownerReferences: [{{apiVersion: v1, kind: Pod, name: {name}, uid: {name}, \
+         controller: true}}]}}, spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu}}}}]}}}}}}\n"
+    )
+}
+
+const DEVICE_CLASS: &str = "---\n{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {selectors: \
+                            [{cel: {expression: \"device.driver == 'd'\"}}]}}\n---\n{apiVersion: resource.k8s.io/v1, kind: \
+                            ResourceClaimTemplate, metadata: {namespace: shop, name: one}, spec: {spec: {devices: {requests: \
+                            [{name: r, exactly: {deviceClassName: gpu}}]}}}}\n";
+
+#[test]
+fn devices_come_from_zero() {
+    // S30: ten pods with a device each, seven devices a node: two nodes.
+    let pods = all((0..10).map(|index| with_device(&format!("p{index}"))));
+    let told = Scene::new(&(pods + DEVICE_CLASS + &device_group(1))).turn();
+    assert_eq!(told.growth(), growth(&[("g", 2)]), "{:?}", told.plan.not_helped);
+    assert_eq!(told.counts(), BTreeMap::from([("new", 10)]));
+}
+
+#[test]
+fn a_pool_of_no_slices_is_refused_by_name() {
+    // S30: such a pool is never complete, so its devices would be ignored without a word.
+    let error = plimsoll_model::read::Reader::default().add("f", device_group(0).as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "nodeGroup \"g\": spec.templateResourceSlices[0].spec.pool.resourceSliceCount: 0 is too low; expected 1 or more"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn groups_that_failed_promise_nothing() {
+    // S13: two groups want a node that never came and are left alone; the third is tried.
+    let groups = all(["a", "b", "c"].map(|name| empty_group(name, 5, "4", "16Gi", "")));
+    let mut scene = Scene::new(&(app("p", "web", "1", None, "") + &groups));
+    let until_ms = scene.now.millis() + 60_000;
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        scene.snapshot.groups[at].target_size = 1;
+        let backoff = Backoff {
+            duration: std::time::Duration::from_secs(300),
+            until_ms,
+            failed_at_ms: scene.now.millis(),
+            reason: "sold out".into(),
+        };
+        scene.memory.backoff.insert(name.into(), backoff);
+    }
+    let told = scene.turn();
+    assert_eq!(told.plan.upcoming, []);
+    assert_eq!(told.growth(), growth(&[("c", 1)]));
+}
+
+#[test]
+fn below_the_minimum() {
+    // S18: least size 6, greatest 10, wanted 2; pods that need two nodes more, or none.
+    let nodes = all(["n1", "n2"].map(|name| node(name, "4", "16Gi", "")))
+        + &all(["n1", "n2"].map(|on| app(&format!("on-{on}"), "web", "4", Some(on), "")));
+    let pods = all(["p", "q"].map(|name| app(name, "web", "3", None, "")));
+    for (name, pods, enforced, added) in
+        [("with pods", &*pods, true, 4), ("without pods", "", true, 4), ("not enforced", "", false, 0)]
+    {
+        let mut scene = Scene::new(&(nodes.clone() + pods + &group_of("g", 6, 10, &["n1", "n2"])));
+        scene.settings.enforce_node_group_min_size = enforced;
+        let told = scene.turn();
+        let asked: u32 =
+            scene.done.iter().filter_map(|done| done.strip_prefix("increase g +")?.parse::<u32>().ok()).sum();
+        assert_eq!(asked, added, "{name}: {:?}", told.growth());
+    }
+}
+
+#[test]
+fn a_node_that_is_not_what_its_template_says_is_told_of() {
+    let came = zoned("n1", "b", "3900m").replace(
+        "status: {",
+        "spec: {taints: [{key: dedicated, effect: NoSchedule}, {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}]}, \
+         status: {",
+    );
+    let mut scene = Scene::new(&(came + &zonal_group("g", "a", "4", &["n1"])));
+    let warnings: Vec<String> = scene.turn().plan.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [format!(
+            "g: node n1 is not what the template says: cpu 3.9 instead of 4, label {ZONE}=b instead of a, taint \
+             dedicated:NoSchedule"
+        )]
+    );
+    let mut scene = Scene::new(&(zoned("n1", "a", "4") + &zonal_group("g", "a", "4", &["n1"])));
+    assert_eq!(scene.turn().plan.warnings, []);
+}
+
+#[test]
+fn a_bad_template_of_the_provider_does_not_vanish() {
+    let mut scene = Scene::new(&(node("n1", "4", "16Gi", "") + &group_of("g", 0, 5, &["n1"])));
+    let template = NodeTemplate { allocatable: vec![("cpu".into(), "many".into())], ..NodeTemplate::default() };
+    scene.provided.insert("g".into(), Ok(vec![template]));
+    let warnings: Vec<String> = scene.turn().plan.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "g: the provider's template cannot be used: allocatable.cpu: \"many\" is not a quantity; expected a number such as \
+          250m, 1.5 or 4Gi"
+        ]
+    );
+    scene.provided.insert("g".into(), Err(support::error(ErrorClass::Unsupported, false)));
+    assert_eq!(scene.turn().plan.warnings, [], "a provider need not give templates");
+    scene.provided.insert("g".into(), Err(support::error(ErrorClass::Auth, false)));
+    assert_eq!(scene.turn().plan.warnings.len(), 1);
 }

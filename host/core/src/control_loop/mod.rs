@@ -40,7 +40,10 @@ use crate::scale_up::options::Growth;
 use crate::settings::Settings;
 
 mod pending;
+pub(crate) mod pods_on;
 mod report;
+
+use pods_on::PodsOn;
 
 /// What the driver is to do next.
 #[derive(Clone, PartialEq, Debug)]
@@ -238,7 +241,9 @@ pub struct Loop<'a> {
     /// By class, in the order in which they are served.
     pub(crate) pending: Vec<Pending>,
     /// Pods by the node that they are on.
-    pub(crate) pods_on: Vec<Vec<PodIndex>>,
+    pub(crate) pods_on: PodsOn,
+    /// Pods that are on no node, by number.
+    unplaced: Vec<PodIndex>,
     /// Decisions in order: group and why.
     pub(crate) decisions: Vec<(GroupIndex, Because)>,
     pub(crate) outcomes: FxHashMap<PodIndex, PodOutcome>,
@@ -266,7 +271,8 @@ impl<'a> Loop<'a> {
             priorities: None,
             groups: vec![],
             pending: vec![],
-            pods_on: vec![],
+            pods_on: PodsOn::default(),
+            unplaced: vec![],
             decisions: vec![],
             outcomes: FxHashMap::default(),
             plan: Plan::default(),

@@ -8,6 +8,7 @@ use plimsoll_model::{Pod, SpecId, Template, Time};
 use plimsoll_scheduling::{ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
+use super::pods_on::{NodesByName, PodsOn};
 use super::{GroupState, Loop, Pending};
 use crate::drain::Fate;
 use crate::ledger::FailureCause;
@@ -19,6 +20,7 @@ use crate::settings::Settings;
 impl Loop<'_> {
     pub(super) fn begin(&mut self) {
         self.memory.forget(self.observation.at, self.settings);
+        self.plan.warnings.extend(self.observation.warnings.iter().cloned());
         self.settle();
         self.read_priorities();
         self.put_pods_on_nodes();
@@ -44,7 +46,7 @@ impl Loop<'_> {
                 continue;
             }
             let reading = self.observation.reading(view);
-            for failure in self.memory.ledger.settle(&reading, at) {
+            for failure in self.memory.ledger.settle(reading, at) {
                 // Told of machines that nobody waits for.
                 if failure.missing == 0 {
                     continue;
@@ -62,17 +64,19 @@ impl Loop<'_> {
         }
     }
 
+    /// Looks at every pod once: puts it on its node, or remembers that it has none.
     fn put_pods_on_nodes(&mut self) {
         let cluster = self.observation.cluster;
-        self.pods_on = vec![vec![]; cluster.nodes.len()];
-        let mut runs: Vec<(usize, ClassId)> = Vec::with_capacity(cluster.pods.len());
+        let nodes = NodesByName::new(cluster);
+        let mut placed: Vec<(NodeIndex, PodIndex, Option<ClassId>)> = Vec::with_capacity(cluster.pods.len());
         for (index, pod) in cluster.pods.iter().enumerate() {
+            if pod.node.is_none() {
+                self.unplaced.push(index);
+            }
             if pod.is_terminal() || self.is_expendable(pod) {
                 continue;
             }
-            let Some(&node) = pod.counts_on().and_then(|name| self.observation.node_by_name.get(&name)) else {
-                continue;
-            };
+            let Some(node) = pod.counts_on().and_then(|name| nodes.get(name)) else { continue };
             if pod.node.is_none() && pod.deletion.is_some() {
                 continue;
             }
@@ -80,17 +84,19 @@ impl Loop<'_> {
                 Some(_) => self.snapshot.terminating_class(pod.held),
                 None => self.snapshot.class(pod.held),
             };
-            runs.push((node, class));
-            if let Some(pods) = self.pods_on.get_mut(node) {
-                pods.push(index);
+            placed.push((node, index, Some(class)));
+        }
+        let (pods_on, mut classes) = PodsOn::new(cluster.nodes.len(), &placed);
+        for node in 0..cluster.nodes.len() {
+            let on_node = classes.get_mut(pods_on.range(node)).unwrap_or_default();
+            on_node.sort_unstable();
+            for run in on_node.chunk_by(|a, b| a == b) {
+                if let Some(&Some(class)) = run.first() {
+                    self.snapshot.place(class, NodeId::new(node), u32::try_from(run.len()).unwrap_or(u32::MAX));
+                }
             }
         }
-        runs.sort_unstable();
-        for run in runs.chunk_by(|a, b| a == b) {
-            if let Some(&(node, class)) = run.first() {
-                self.snapshot.place(class, NodeId::new(node), u32::try_from(run.len()).unwrap_or(u32::MAX));
-            }
-        }
+        self.pods_on = pods_on;
     }
 
     /// Groups with their templates, limits and the nodes that are on their way.
@@ -167,10 +173,8 @@ impl Loop<'_> {
         let observation = self.observation;
         let cluster = observation.cluster;
         let mut wanting: Vec<(PodIndex, bool)> = Vec::new();
-        for (index, pod) in cluster.pods.iter().enumerate() {
-            if pod.node.is_some() {
-                continue;
-            }
+        for index in std::mem::take(&mut self.unplaced) {
+            let Some(pod) = cluster.pods.get(index) else { continue };
             if let Some(reason) = self.ignore(pod) {
                 self.outcomes.insert(index, PodOutcome::Ignored(reason));
                 continue;
@@ -187,8 +191,8 @@ impl Loop<'_> {
         let rules = self.drain_rules();
         for (name, removal) in &self.memory.removals {
             let node = cluster.symbols.find(name).and_then(|name| observation.node_by_name.get(&name));
-            let Some(pods) = node.filter(|_| removal.drain).and_then(|&node| self.pods_on.get(node)) else { continue };
-            for &index in pods {
+            let Some(&node) = node.filter(|_| removal.drain) else { continue };
+            for &index in self.pods_on.get(node) {
                 let moves = |pod: &Pod| pod.deletion.is_none() && rules.fate(pod, None) == Fate::Moves;
                 if cluster.pods.get(index).is_some_and(moves) {
                     wanting.push((index, true));

@@ -111,7 +111,7 @@ impl Loop<'_> {
         let rules = self.drain_rules();
         let cluster = self.observation.cluster;
         let mut occupancy = Occupancy { staying: vec![], leaving: 0, objection: None };
-        for &index in self.pods_on.get(node).into_iter().flatten() {
+        for &index in self.pods_on.get(node) {
             let Some(pod) = cluster.pods.get(index) else { continue };
             // Budgets are the eviction API's business now: it refuses, and the eviction is tried again.
             match rules.fate(pod, None) {

@@ -1,9 +1,11 @@
 //! Where the pods of idle nodes would go, and which nodes go now.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use plimsoll_model::Time;
 use plimsoll_scheduling::{Candidates, ClassId, NodeId};
+use rustc_hash::FxHashMap;
 
 use super::candidates::{Candidate, FirstLook};
 use crate::control_loop::{Action, Loop};
@@ -23,11 +25,15 @@ impl Loop<'_> {
     /// Decides which nodes go, and says of every node why it stays.
     pub(crate) fn scale_down(&mut self) {
         self.take_back_failed();
-        let pods_on = self.pods_with_planned();
+        let planned = self.planned_pods();
         let mut candidates = Vec::new();
         for node in 0..self.observation.cluster.nodes.len() {
-            let pods = pods_on.get(node).map(Vec::as_slice).unwrap_or_default();
-            match self.first_look(node, pods) {
+            let pods = self.pods_on.get(node);
+            let pods = match planned.get(&node) {
+                Some(planned) => Cow::Owned([pods, planned].concat()),
+                None => Cow::Borrowed(pods),
+            };
+            match self.first_look(node, &pods) {
                 Some(FirstLook::Stays(verdict)) => self.plan.nodes.push(verdict),
                 Some(FirstLook::Candidate(candidate)) => candidates.push(candidate),
                 None => {}
@@ -40,20 +46,21 @@ impl Loop<'_> {
         self.plan.nodes.sort_by_key(|verdict| verdict.node);
     }
 
-    /// Pods by node, with the pending ones that this plan puts there.
-    fn pods_with_planned(&self) -> Vec<Vec<PodIndex>> {
-        let mut pods_on = self.pods_on.clone();
+    /// Pending pods that this plan puts on nodes that are there.
+    fn planned_pods(&self) -> FxHashMap<NodeIndex, Vec<PodIndex>> {
+        let nodes = self.observation.cluster.nodes.len();
+        let mut planned: FxHashMap<NodeIndex, Vec<PodIndex>> = FxHashMap::default();
         for pending in self.pending.iter().filter(|pending| !pending.evicted) {
             let mut pods = pending.pods.iter().copied();
             for &(node, count) in &pending.placed {
                 let these = pods.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX));
-                match pods_on.get_mut(node.index()) {
-                    Some(on) => on.extend(these),
-                    None => these.for_each(drop),
+                match node.index() < nodes {
+                    true => planned.entry(node.index()).or_default().extend(these),
+                    false => these.for_each(drop),
                 }
             }
         }
-        pods_on
+        planned
     }
 
     /// Simulates the removal of one candidate after the other, each on top of those before it: empty ones first, then

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_core::cloud::{
     Capabilities, CloudError, DeleteOutcome, DeleteStatus, ErrorClass, ErrorScope, Group, GroupId, Instance,
-    InstanceId, InstanceState, NodeMatch, SizeOutcome, Snapshot,
+    InstanceId, InstanceState, NodeMatch, NodeTemplate, SizeOutcome, Snapshot,
 };
 use plimsoll_core::observation::{CloudView, prepare};
 use plimsoll_core::plan::{NodeVerdict, Place, PodOutcome};
@@ -21,6 +21,8 @@ pub(crate) struct Scene {
     pub(crate) cluster: Cluster,
     pub(crate) snapshot: Snapshot,
     pub(crate) templates: BTreeMap<GroupId, Template>,
+    /// What the provider says of the next node of each group.
+    pub(crate) provided: BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
     pub(crate) settings: Settings,
     pub(crate) memory: Memory,
     pub(crate) now: Time,
@@ -73,6 +75,7 @@ impl Scene {
             cluster: input.cluster,
             snapshot,
             templates,
+            provided: BTreeMap::new(),
             settings,
             memory,
             now,
@@ -93,11 +96,10 @@ impl Scene {
     pub(crate) fn turn_with(&mut self, rank: impl Fn(&str, &RankRequest) -> Ranking) -> Told {
         let mut capabilities = Capabilities::default();
         capabilities.features.decrease_target = true;
-        let none = BTreeMap::new();
         let view = CloudView {
             snapshot: &self.snapshot,
             capabilities: &capabilities,
-            templates: &none,
+            templates: &self.provided,
             fixed_templates: &self.templates,
             prices: None,
         };

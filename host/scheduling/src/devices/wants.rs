@@ -47,6 +47,9 @@ pub(crate) fn classes_of_resources(cluster: &Cluster) -> FxHashMap<Symbol, Symbo
 
 /// How many consumers each claim is reserved for, without the pods of the cluster that name it.
 pub(crate) fn strange_consumers(cluster: &Cluster) -> FxHashMap<ClaimKey, usize> {
+    if cluster.devices.claims.values().all(|claim| claim.reserved_for.is_empty()) {
+        return FxHashMap::default();
+    }
     let mut known: FxHashSet<(ClaimKey, Symbol)> = FxHashSet::default();
     for pod in &cluster.pods {
         let spec = &cluster.specs[pod.spec];

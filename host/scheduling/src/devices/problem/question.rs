@@ -1,0 +1,138 @@
+//! Which pods and devices matter for pods on one node, and whether they can be given what they ask for.
+
+use plimsoll_model::devices::{Choice, ClaimSpec, Device, DeviceCount, DeviceSelector, ResourceSlice};
+use plimsoll_model::{Node, Symbol};
+
+use super::super::ClaimKey;
+use super::super::cel::Answer;
+use super::super::held::Held;
+use super::super::pools::Pool;
+use super::super::search::Outcome;
+use super::super::wants::Wants;
+use super::Problem;
+use super::build::Builder;
+use crate::facts::Facts;
+
+/// Pods on one node.
+pub(crate) struct Spot<'x> {
+    /// The node.
+    pub(crate) node: &'x Node,
+    /// What it can use.
+    pub(crate) pools: &'x [Pool],
+    /// What its pods want, and how many of each there are.
+    pub(crate) pods: Vec<(&'x Wants, u32)>,
+}
+
+/// Whether the pods of all these nodes can be given their devices. The last ones of the first node are those that are to
+/// come. Others that cannot be given any, even if there were nobody else, have none and are in nobody's way.
+pub(crate) fn answer(
+    facts: &Facts<'_>,
+    held: &Held,
+    spots: &[Spot<'_>],
+    solve: impl Fn(&Problem) -> Outcome,
+) -> Outcome {
+    let outcome = solve(&question(facts, held, spots));
+    if outcome == Outcome::Possible {
+        return outcome;
+    }
+    let mut left: Vec<Spot<'_>> = Vec::new();
+    let mut dropped = false;
+    for (number, spot) in spots.iter().enumerate() {
+        let coming = if number == 0 { spot.pods.len().saturating_sub(1) } else { usize::MAX };
+        let alone = |wants| {
+            let pods = vec![(wants, 1)];
+            solve(&question(facts, held, &[Spot { node: spot.node, pools: spot.pools, pods }])) == Outcome::Possible
+        };
+        let stay = spot.pods.iter().enumerate().filter(|(index, (wants, _))| *index == coming || alone(*wants));
+        let pods: Vec<(&Wants, u32)> = stay.map(|(_, pod)| *pod).collect();
+        dropped |= pods.len() < spot.pods.len();
+        left.push(Spot { node: spot.node, pools: spot.pools, pods });
+    }
+    if dropped { solve(&question(facts, held, &left)) } else { outcome }
+}
+
+/// All of it as one question.
+fn question(facts: &Facts<'_>, held: &Held, spots: &[Spot<'_>]) -> Problem {
+    let devices = &facts.cluster.devices;
+    let mut builder = Builder::new(facts, held);
+    let mut homes: Vec<(ClaimKey, Vec<usize>)> = Vec::new();
+    let mut sides = Vec::new();
+    for spot in spots {
+        let side = builder.side(spot.pools);
+        sides.push(side);
+        for key in spot.pods.iter().flat_map(|(wants, _)| &wants.shared) {
+            match homes.iter_mut().find(|(claim, _)| claim == key) {
+                Some((_, of_claim)) if of_claim.contains(&side) => {}
+                Some((_, of_claim)) => of_claim.push(side),
+                None => homes.push((*key, vec![side])),
+            }
+        }
+    }
+    for (key, homes) in homes {
+        let spec = devices.claims.get(&key).map(|claim| &devices.specs[claim.spec]);
+        builder.unit(homes, spec.into_iter());
+    }
+    let mut units = Vec::new();
+    for (spot, &side) in spots.iter().zip(&sides) {
+        for (wants, count) in &spot.pods {
+            let for_resources = wants.claim_for_resources(spot.node);
+            if wants.own.is_empty() && for_resources.is_none() {
+                continue;
+            }
+            let takes_all = wants.own.iter().any(|spec| takes_all(&devices.specs[*spec]));
+            units.push((takes_all, &wants.own, side, for_resources, *count));
+        }
+    }
+    // Who wants all comes last: all is what others leave, where devices are given in parts. The order is always the same.
+    units.sort_by_key(|(takes_all, own, side, ..)| (*takes_all, *own, *side));
+    for (_, own, side, for_resources, count) in &units {
+        for _ in 0..*count {
+            let own = own.iter().map(|spec| &devices.specs[*spec]);
+            builder.unit(vec![*side], own.chain(for_resources));
+        }
+    }
+    builder.finish()
+}
+
+/// Whether some request of a claim is for all devices that match.
+fn takes_all(spec: &ClaimSpec) -> bool {
+    spec.requests.iter().any(|request| match &request.choice {
+        Choice::Exactly(only) => only.count == DeviceCount::All,
+        Choice::FirstAvailable(list) => list.iter().any(|alternative| alternative.count == DeviceCount::All),
+        Choice::Unknown => false,
+    })
+}
+
+/// Whether pods may use devices that other nodes can use too, or share a claim with pods elsewhere.
+pub(crate) fn is_linked(facts: &Facts<'_>, wants: &Wants) -> bool {
+    if !wants.shared.is_empty() {
+        return true;
+    }
+    if facts.inventory.is_local() {
+        return false;
+    }
+    let specs = wants.own.iter().map(|spec| &facts.cluster.devices.specs[*spec]);
+    let requests = specs.flat_map(|spec| &spec.requests).flat_map(|request| match &request.choice {
+        Choice::Exactly(only) => std::slice::from_ref(only),
+        Choice::FirstAvailable(list) => list,
+        Choice::Unknown => &[],
+    });
+    let classes = wants.resources.iter().map(|(_, class, _)| (*class, &[][..]));
+    let asked = requests.map(|request| (request.class, &*request.selectors)).chain(classes);
+    let may_match = |(class, selectors): (Symbol, &[DeviceSelector]), slice: &ResourceSlice, device: &Device| {
+        let class = facts.cluster.devices.classes.get(&class);
+        class.is_none_or(|class| {
+            class.selectors.iter().chain(selectors).all(|selector| match *selector {
+                DeviceSelector::Cel(text) => {
+                    facts.selectors.ask(text, slice.driver, device, facts.symbols()) != Answer::No
+                }
+                DeviceSelector::Unknown => true,
+            })
+        })
+    };
+    let asked: Vec<_> = asked.collect();
+    facts
+        .inventory
+        .wide_slices()
+        .any(|slice| slice.devices.iter().any(|device| asked.iter().any(|&asked| may_match(asked, slice, device))))
+}
