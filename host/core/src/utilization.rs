@@ -100,9 +100,9 @@ pub fn of_node<'p>(
         let requests = &rules.cluster.specs[pod.held].requests;
         let skip = (ignore.daemon_sets && pod.is_daemon_set_pod()) || (ignore.mirror_pods && pod.drain.mirror);
         let sums = if skip { &mut skipped } else { &mut counted };
-        sums.0 += requests.cpu_milli;
-        sums.1 += requests.memory_bytes;
-        sums.2 += gpu.map_or(0, |gpu| requests.scalar(gpu));
+        sums.0 = sums.0.saturating_add(requests.cpu_milli);
+        sums.1 = sums.1.saturating_add(requests.memory_bytes);
+        sums.2 = sums.2.saturating_add(gpu.map_or(0, |gpu| requests.scalar(gpu)));
     }
     let share = |asked: i64, offered: i64, skipped: i64| asked as f64 / (offered - skipped) as f64;
     if is_gpu_node {
