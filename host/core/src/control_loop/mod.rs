@@ -370,6 +370,11 @@ impl<'a> Loop<'a> {
         }
     }
 
+    /// What must outlive the process, as it is at this step.
+    pub fn memory(&self) -> &Memory {
+        self.memory
+    }
+
     /// The plan; complete once [`Step::Done`] was returned.
     pub fn into_plan(self) -> Plan {
         self.plan
