@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_model::{Cluster, SpecId, Time};
 use plimsoll_scheduling::Refusal;
 
-use crate::cloud::{CloudError, GroupId};
+use crate::cloud::{CloudError, GroupId, InstanceId};
 use crate::drain::Blocker;
 use crate::ledger::Failure;
 use crate::observation::NodeIndex;
@@ -420,6 +420,15 @@ pub enum Warning {
         /// The rule.
         rule: crate::guard::Rule,
     },
+    /// Machines that are no nodes could not be deleted; it is tried again.
+    StrayStays {
+        /// Their group.
+        group: GroupId,
+        /// The machines.
+        machines: Vec<InstanceId>,
+        /// What stood in the way.
+        reason: String,
+    },
     /// The removal of a node was given up.
     RemovalFailed {
         /// The node's name.
@@ -450,6 +459,10 @@ impl fmt::Display for Warning {
                 write!(f, "{group}: its target could not be lowered by {delta}: {error}")
             }
             Self::Guarded { group, rule } => write!(f, "{group}: write refused by the guard: {rule}"),
+            Self::StrayStays { group, machines, reason } => {
+                let names: Vec<&str> = machines.iter().map(InstanceId::as_str).collect();
+                write!(f, "{group}: {} did not become a node and could not be deleted: {reason}", names.join(", "))
+            }
             Self::RemovalFailed { node, reason } => write!(f, "{node}: removal given up: {reason}"),
         }
     }

@@ -167,7 +167,7 @@ impl Scenario {
             })
             .collect();
         for (index, _) in workloads.iter().enumerate() {
-            for _ in 0..rng.usize(1..5) {
+            for _ in 0..rng.usize(3..16) {
                 let replicas = if rng.bool() { 0 } else { rng.u32(0..25) };
                 let at = Duration::from_secs(rng.u64(0..last.as_secs()));
                 events.push((at, Event::Scale { workload: index, replicas }));
@@ -184,7 +184,7 @@ impl Scenario {
     }
 
     /// The same run with only these happenings.
-    pub(crate) fn only(&self, numbers: &[usize]) -> Self {
+    pub fn only(&self, numbers: &[usize]) -> Self {
         let mut kept = self.clone();
         kept.events.retain(|(number, ..)| numbers.contains(number));
         kept
