@@ -1,11 +1,12 @@
 # Two commands: `make demo` and `make test`. Both set up what they need.
 
 SHELL := bash
+SEEDS ?= 1000
 CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo test lint components vectors openb seeds honesty docs picture setup
+.PHONY: bench demo soak test lint components vectors openb seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -32,6 +33,10 @@ vectors: setup
 # The providers against the fakes of their clouds, each test under a hundred seeds; debug builds take fewer.
 seeds:
 	$(CARGO) test --release -p plimsoll-provider-alicloud -p plimsoll-provider-utho
+
+# The real loop and components against a cluster and a cloud in which everything fails: 24 virtual hours for each seed.
+soak: setup
+	$(CARGO) run --release --quiet -p plimsoll-tests-simulation --bin soak -- --seeds $(SEEDS)
 
 # The vendors' own SDKs drive the fake clouds.
 honesty:

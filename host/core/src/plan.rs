@@ -210,6 +210,8 @@ pub enum NodeReason {
     Disabled,
     /// It is not ready and `scale-down-unready-enabled` is off.
     UnreadyDisabled,
+    /// Too many nodes are not ready, or none is: nothing is done.
+    ClusterUnhealthy,
     /// It is on its way out already.
     BeingDeleted,
     /// The cloud protects its machine.
@@ -245,6 +247,7 @@ impl NodeReason {
             Self::GroupMinSize(_) => "NodeGroupMinSizeReached",
             Self::Disabled => "ScaleDownDisabledAnnotation",
             Self::UnreadyDisabled => "ScaleDownUnreadyDisabled",
+            Self::ClusterUnhealthy => "ClusterUnhealthy",
             Self::BeingDeleted => "CurrentlyBeingDeleted",
             Self::Protected(_) => "InstanceProtected",
             Self::Pod(..) => "BlockedByPod",
@@ -276,6 +279,7 @@ impl NodeReason {
             Self::NotAutoscaled => "no node group has it".into(),
             Self::GroupMinSize(size) => format!("group at minimum size {size}"),
             Self::Disabled => "annotation scale-down-disabled is \"true\"".into(),
+            Self::ClusterUnhealthy => "nothing is removed while too many nodes are not ready".into(),
             Self::UnreadyDisabled => "it is not ready, and scale-down-unready-enabled is off".into(),
             Self::BeingDeleted => "it is being deleted already".into(),
             Self::Protected(reason) => format!("the cloud protects its machine: {reason}"),

@@ -167,7 +167,9 @@ mod tests {
         let after = restore(&bytes).unwrap();
         assert!(bytes.len() <= whole / 3);
         assert_eq!(left_out.unneeded, 10_000 - after.unneeded_since_ms.len());
-        assert!(after.unneeded_since_ms.values().all(|since| *since < 10_000 - i64::try_from(left_out.unneeded).unwrap()));
+        assert!(
+            after.unneeded_since_ms.values().all(|since| *since < 10_000 - i64::try_from(left_out.unneeded).unwrap())
+        );
         assert_eq!(after.ledger.increases(), before.ledger.increases());
         assert!(matches!(save_within(&before, 10), Err(SaveError::TooLarge(_))));
     }

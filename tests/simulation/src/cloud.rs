@@ -7,7 +7,9 @@ use http::{Request, Response, StatusCode};
 use plimsoll_driver::lock;
 use plimsoll_model::symbol::known;
 use plimsoll_plugins::egress::{InProcess, TransportError};
-use plimsoll_provider_simulated::wire::{Call, Class, DecreaseOrder, DeleteOrder, Failure, IncreaseOrder, State as Answer};
+use plimsoll_provider_simulated::wire::{
+    Call, Class, DecreaseOrder, DeleteOrder, Failure, IncreaseOrder, State as Answer,
+};
 use plimsoll_sim::cloud::MachineState;
 use plimsoll_sim::{World, api};
 
@@ -142,7 +144,8 @@ fn look_at_increase(world: &Mutex<World>, faults: &Faults, group: &str, order: &
     let Some(pool) = world.pools.iter().find(|pool| pool.id == group) else { return };
     let target = order.expected_target.saturating_add(order.delta);
     if target > pool.max {
-        faults.found(Invariant::TargetsInBounds, format!("{group}: asked for {target}, above its maximum {}", pool.max));
+        faults
+            .found(Invariant::TargetsInBounds, format!("{group}: asked for {target}, above its maximum {}", pool.max));
     }
 }
 
@@ -152,7 +155,10 @@ fn look_at_decrease(world: &Mutex<World>, faults: &Faults, group: &str, order: &
     let target = order.expected_target.saturating_sub(order.delta);
     if order.expected_target == pool.target && target < pool.alive() {
         let alive = pool.alive();
-        faults.found(Invariant::TargetsInBounds, format!("{group}: asked for {target}, below the {alive} that are there"));
+        faults.found(
+            Invariant::TargetsInBounds,
+            format!("{group}: asked for {target}, below the {alive} that are there"),
+        );
     }
 }
 
@@ -179,7 +185,8 @@ fn look_at_deletion(
                 hold.protects() && pod.name.strip_prefix(workload.as_str()).is_some_and(|rest| rest.starts_with('-'))
             };
             if let Some((_, hold)) = protected.iter().find(holds) {
-                faults.found(Invariant::ProtectedPodsStay, format!("{id} is deleted with {} on it ({hold:?})", pod.name));
+                faults
+                    .found(Invariant::ProtectedPodsStay, format!("{id} is deleted with {} on it ({hold:?})", pod.name));
             }
         }
     }

@@ -154,9 +154,11 @@ fn check_pods(scenario: &Scenario, world: &World, faults: &Faults) {
     let full = scenario.settings.max_nodes_total.is_some_and(|most| world.cluster.nodes.len() >= most as usize);
     for workload in &scenario.workloads {
         let of = |name: &str| name.strip_prefix(workload.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
-        let pending = world.cluster.pods.iter().filter(|pod| pod.node.is_none() && pod.deletion.is_none() && of(&pod.name));
+        let pending =
+            world.cluster.pods.iter().filter(|pod| pod.node.is_none() && pod.deletion.is_none() && of(&pod.name));
         let count = pending.count();
-        let helper = scenario.pools.iter().zip(&world.pools).find(|(plan, pool)| pool.target < pool.max && fits(workload, plan));
+        let helper =
+            scenario.pools.iter().zip(&world.pools).find(|(plan, pool)| pool.target < pool.max && fits(workload, plan));
         if let (Some((plan, pool)), true, false) = (helper, count > 0, full) {
             let seen = format!(
                 "{count} pods of {} still wait, although {} could grow ({} of {})",
@@ -226,7 +228,8 @@ pub(crate) fn tell(plan: &Plan, observation: &Observation<'_>, at: Duration) {
     for verdict in &plan.nodes {
         if matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded) {
             let name = Place::Node(verdict.node).name(observation.cluster);
-            let reasons: Vec<String> = verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
+            let reasons: Vec<String> =
+                verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
             println!("{at}  {name} stays ({:?}): {}", verdict.outcome, reasons.join(" · "));
         }
     }

@@ -237,7 +237,8 @@ fn workloads(rng: &mut Rng, pools: &[PoolPlan]) -> Vec<WorkloadPlan> {
 }
 
 fn settings(rng: &mut Rng, seed: u64) -> Settings {
-    const CHAINS: [&[&str]; 5] = [&["least-waste"], &["most-pods"], &["least-nodes"], &["random"], &["price", "least-waste"]];
+    const CHAINS: [&[&str]; 5] =
+        [&["least-waste"], &["most-pods"], &["least-nodes"], &["random"], &["price", "least-waste"]];
     let defaults = Settings::default();
     Settings {
         expander: CHAINS[rng.usize(0..CHAINS.len())].iter().map(|&name| name.to_owned()).collect(),

@@ -11,15 +11,13 @@ use plimsoll_driver::{Clouds, Driver, lock};
 use plimsoll_model::Time;
 use plimsoll_plugins::cache::CompileCache;
 use plimsoll_plugins::clock::VirtualClock;
+use plimsoll_plugins::egress::{Grant, NetworkGrants, Transport};
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Nobody;
-use plimsoll_plugins::egress::{Grant, NetworkGrants, Transport};
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{
-    HostOptions, Library, Origin, PluginHost, Provider, Source,
-};
+use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
 use plimsoll_provider_simulated::wire;
 use plimsoll_sim::World;
 use plimsoll_sim::cloud::Stock;
@@ -380,9 +378,11 @@ impl<'s> Stage<'s> {
     fn check_calls(&self, calls: crate::faults::Calls) {
         let world = lock(&self.world);
         let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let (pools, nodes, pods) = (size(world.pools.len()), size(world.cluster.nodes.len()), size(world.cluster.pods.len()));
+        let (pools, nodes, pods) =
+            (size(world.pools.len()), size(world.cluster.nodes.len()), size(world.cluster.pods.len()));
         if calls.reads > 6 || calls.orders > 4 * pools + 4 || calls.api > 4 * nodes + pods + 8 {
-            self.faults.found(Invariant::CallsBounded, format!("{calls:?} with {pools} pools, {nodes} nodes, {pods} pods"));
+            self.faults
+                .found(Invariant::CallsBounded, format!("{calls:?} with {pools} pools, {nodes} nodes, {pods} pods"));
         }
     }
 

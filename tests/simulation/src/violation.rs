@@ -44,6 +44,14 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let minutes = self.at.as_secs() / 60;
-        write!(f, "{:?} at {}h{:02}m{:02}s: {}", self.invariant, minutes / 60, minutes % 60, self.at.as_secs() % 60, self.seen)
+        write!(
+            f,
+            "{:?} at {}h{:02}m{:02}s: {}",
+            self.invariant,
+            minutes / 60,
+            minutes % 60,
+            self.at.as_secs() % 60,
+            self.seen
+        )
     }
 }

@@ -79,7 +79,9 @@ impl Loop<'_> {
         overdue: Vec<&Instance>,
         strays: &mut BTreeMap<InstanceId, Stray>,
     ) {
-        let Some(state) = self.groups.get(group).filter(|_| self.observation.capabilities.features.delete) else { return };
+        let Some(state) = self.groups.get(group).filter(|_| self.observation.capabilities.features.delete) else {
+            return;
+        };
         let mut cloud = view.cloud.clone();
         cloud.target_size = state.target;
         let expected_target = state.target;
@@ -149,12 +151,16 @@ impl Loop<'_> {
     pub(crate) fn take_off_old_marks(&mut self) {
         let cluster = self.observation.cluster;
         for (index, node) in cluster.nodes.iter().enumerate() {
-            if node.taint(known::TO_BE_DELETED).is_none() || self.memory.removals.contains_key(cluster.text(node.name)) {
+            if node.taint(known::TO_BE_DELETED).is_none() || self.memory.removals.contains_key(cluster.text(node.name))
+            {
                 continue;
             }
             let member = self.observation.membership.get(index).copied().flatten();
-            let Some((view, member)) = member.and_then(|member| Some((self.view(member.group)?, member))) else { continue };
-            let running = view.cloud.instances.get(member.instance).is_some_and(|it| it.state == InstanceState::Running);
+            let Some((view, member)) = member.and_then(|member| Some((self.view(member.group)?, member))) else {
+                continue;
+            };
+            let running =
+                view.cloud.instances.get(member.instance).is_some_and(|it| it.state == InstanceState::Running);
             if running && view.cloud.error.is_none() {
                 self.queue.push_back(Action::Untaint { node: index });
             }
