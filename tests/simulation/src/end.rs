@@ -213,24 +213,24 @@ pub(crate) fn clock(at: Duration) -> String {
 }
 
 /// What a loop decided, for somebody who looks for a cause.
-pub(crate) fn tell(plan: &Plan, observation: &Observation<'_>, at: Duration) {
+pub(crate) fn tell(say: fn(&str), plan: &Plan, observation: &Observation<'_>, at: Duration) {
     let at = clock(at);
     for growth in &plan.scale_up {
-        println!("{at}  UP {} {} -> {} for {} pods", growth.group, growth.from, growth.to, growth.pods.len());
+        say(&format!("{at}  UP {} {} -> {} for {} pods", growth.group, growth.from, growth.to, growth.pods.len()));
     }
     for removal in &plan.scale_down {
-        println!("{at}  DOWN {}", Place::Node(removal.node).name(observation.cluster));
+        say(&format!("{at}  DOWN {}", Place::Node(removal.node).name(observation.cluster)));
     }
     for class in &plan.not_helped {
         let reasons: Vec<String> = class.reasons.iter().map(|(group, reason)| format!("{group}: {reason}")).collect();
-        println!("{at}  {} pods are not helped: {}", class.pods.len(), reasons.join(" · "));
+        say(&format!("{at}  {} pods are not helped: {}", class.pods.len(), reasons.join(" · ")));
     }
     for verdict in &plan.nodes {
         if matches!(verdict.outcome, NodeOutcome::Blocked | NodeOutcome::Unneeded) {
             let name = Place::Node(verdict.node).name(observation.cluster);
             let reasons: Vec<String> =
                 verdict.reasons.iter().map(|reason| reason.describe(observation.cluster)).collect();
-            println!("{at}  {name} stays ({:?}): {}", verdict.outcome, reasons.join(" · "));
+            say(&format!("{at}  {name} stays ({:?}): {}", verdict.outcome, reasons.join(" · ")));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `soak`: plays many seeds and says what broke.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -69,7 +71,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
                 if seed >= end {
                     return Ok(());
                 }
-                let outcome = play(&components, &Scenario::draw(seed, arguments.hours), false)?;
+                let outcome = play(&components, &Scenario::draw(seed, arguments.hours), None)?;
                 let Ok(mut results) = results.lock() else { return Ok(()) };
                 match outcome {
                     Ok(report) => results.0 += report,
@@ -114,7 +116,7 @@ fn one(components: &Components, seed: u64, arguments: &Arguments) -> anyhow::Res
     let whole = Scenario::draw(seed, arguments.hours);
     let scenario = arguments.only.as_ref().map_or_else(|| whole.clone(), |numbers| whole.only(numbers));
     println!("{scenario}");
-    match play(components, &scenario, true)? {
+    match play(components, &scenario, Some(|line| println!("{line}")))? {
         Ok(report) => {
             println!("nothing broke: {report:?}");
             Ok(true)

@@ -191,16 +191,21 @@ impl Scenario {
     }
 }
 
+#[allow(clippy::indexing_slicing, reason = "the index is drawn from what there is, and there is something")]
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.usize(0..of.len())]
+}
+
 fn pools(rng: &mut Rng) -> Vec<PoolPlan> {
     let count = rng.usize(1..5);
     let shapes = [(2, 8), (4, 16), (8, 32), (8, 64), (16, 64)];
     (0..count)
         .map(|index| {
-            let (cpu, memory_gib) = shapes[rng.usize(0..shapes.len())];
+            let (cpu, memory_gib) = pick(rng, &shapes);
             let min = if rng.u8(0..4) == 0 { rng.u32(1..3) } else { 0 };
             PoolPlan {
                 name: format!("pool-{index}"),
-                zone: ZONES[rng.usize(0..ZONES.len())],
+                zone: pick(rng, &ZONES),
                 min,
                 max: min + rng.u32(1..12),
                 cpu,
@@ -228,7 +233,7 @@ fn workloads(rng: &mut Rng, pools: &[PoolPlan]) -> Vec<WorkloadPlan> {
                 cpu_milli: 100 * rng.i64(1..30),
                 memory_mib: 128 * rng.i64(1..40),
                 gpu: pools.iter().any(|pool| pool.gpu) && rng.u8(0..5) == 0,
-                zone: (rng.u8(0..6) == 0).then(|| ZONES[rng.usize(0..ZONES.len())]),
+                zone: (rng.u8(0..6) == 0).then(|| pick(rng, &ZONES)),
                 hold,
                 replicas: rng.u32(0..20),
             }
@@ -241,7 +246,7 @@ fn settings(rng: &mut Rng, seed: u64) -> Settings {
         [&["least-waste"], &["most-pods"], &["least-nodes"], &["random"], &["price", "least-waste"]];
     let defaults = Settings::default();
     Settings {
-        expander: CHAINS[rng.usize(0..CHAINS.len())].iter().map(|&name| name.to_owned()).collect(),
+        expander: pick(rng, &CHAINS).iter().map(|&name| name.to_owned()).collect(),
         scale_down_unneeded_time: minutes(rng.u64(1..15)),
         scale_down_unready_time: minutes(rng.u64(5..30)),
         scale_down_delay_after_add: minutes(rng.u64(0..12)),
@@ -281,11 +286,11 @@ fn event(rng: &mut Rng, pools: &[PoolPlan], workloads: &[WorkloadPlan]) -> Event
                 ReadFault::Broken,
                 ReadFault::Incomplete,
             ];
-            Event::Reads { fault: faults[rng.usize(0..faults.len())], lasts }
+            Event::Reads { fault: pick(rng, &faults), lasts }
         }
         13..=15 => {
             let faults = [WriteFault::Fails, WriteFault::Throttled, WriteFault::LostBefore, WriteFault::LostAfter];
-            Event::Writes { fault: faults[rng.usize(0..faults.len())], lasts }
+            Event::Writes { fault: pick(rng, &faults), lasts }
         }
         16 => Event::Api { lasts },
         17 => Event::Evictions { lasts },

@@ -30,7 +30,7 @@ pub fn shrink(
                 .collect();
             let smaller = best.only(&numbers);
             runs += 1;
-            match play(components, &smaller, false)? {
+            match play(components, &smaller, None)? {
                 Err(found) if found.invariant == violation.invariant => (best, last) = (smaller, found),
                 _ => from += piece,
             }

@@ -78,12 +78,16 @@ impl std::ops::AddAssign for Report {
     }
 }
 
-/// Plays a scenario to its end, or to the first invariant that is broken.
+/// Plays a scenario to its end, or to the first invariant that is broken. `tell` gets every line of what happens.
 ///
 /// # Errors
 ///
 /// If the components cannot be set up, which is no finding.
-pub fn play(components: &Components, scenario: &Scenario, tell: bool) -> anyhow::Result<Result<Report, Violation>> {
+pub fn play(
+    components: &Components,
+    scenario: &Scenario,
+    tell: Option<fn(&str)>,
+) -> anyhow::Result<Result<Report, Violation>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         let mut stage = Stage::set_up(components, scenario, tell).await?;
@@ -112,12 +116,12 @@ struct Stage<'s> {
     waking: Vec<(Time, usize)>,
     calm: bool,
     shrunk: Option<Time>,
-    tell: bool,
+    tell: Option<fn(&str)>,
     report: Report,
 }
 
 impl<'s> Stage<'s> {
-    async fn set_up(components: &Components, scenario: &'s Scenario, tell: bool) -> anyhow::Result<Self> {
+    async fn set_up(components: &Components, scenario: &'s Scenario, tell: Option<fn(&str)>) -> anyhow::Result<Self> {
         let begun = Time::from_millis(BEGIN_MILLIS);
         let clock = Arc::new(VirtualClock::new(begun));
         let mut options = HostOptions::deterministic(clock.clone(), scenario.seed, Arc::new(Nobody));
@@ -224,8 +228,8 @@ impl<'s> Stage<'s> {
             self.next += 1;
             lock(&self.world).advance_to(at);
             self.faults.lock().at(at);
-            if self.tell {
-                println!("{}  event {number}: {event:?}", end::clock(at.since(self.begun)));
+            if let Some(say) = self.tell {
+                say(&format!("{}  event {number}: {event:?}", end::clock(at.since(self.begun))));
             }
             self.happen(at, event)?;
             moved = true;
@@ -242,9 +246,9 @@ impl<'s> Stage<'s> {
         self.faults.lock().at(now);
         self.clock.set(now);
         let happened = world.take_happened();
-        if self.tell {
+        if let Some(say) = self.tell {
             for happened in &happened {
-                println!("{}  {:?}", end::clock(happened.at.since(self.begun)), happened.what);
+                say(&format!("{}  {:?}", end::clock(happened.at.since(self.begun)), happened.what));
             }
         }
         Ok(moved || !happened.is_empty())
@@ -324,8 +328,8 @@ impl<'s> Stage<'s> {
         let (faults, tell, begun) = (self.faults.clone(), self.tell, self.begun);
         let look = |plan: &Plan, observation: &Observation<'_>| {
             check_reasons(plan, observation, &faults);
-            if tell {
-                end::tell(plan, observation, now.since(begun));
+            if let Some(say) = tell {
+                end::tell(say, plan, observation, now.since(begun));
             }
         };
         let turn = self.driver.turn(now + ahead, &self.server, &mut self.disk, look);
@@ -333,9 +337,9 @@ impl<'s> Stage<'s> {
             biased;
             () = self.faults.killed() => false,
             turned = turn => {
-                if self.tell {
+                if let Some(say) = self.tell {
                     for trouble in turned.troubles.iter().cloned().chain(turned.plan.warnings.iter().map(ToString::to_string)) {
-                        println!("{}  warning: {trouble}", end::clock(now.since(self.begun)));
+                        say(&format!("{}  warning: {trouble}", end::clock(now.since(self.begun))));
                     }
                 }
                 true
@@ -366,8 +370,8 @@ impl<'s> Stage<'s> {
 
     /// The process was killed: another one starts with what is on the disk.
     fn start_again(&mut self, now: Time) -> anyhow::Result<()> {
-        if self.tell {
-            println!("{}  the process is killed and starts again", end::clock(now.since(self.begun)));
+        if let Some(say) = self.tell {
+            say(&format!("{}  the process is killed and starts again", end::clock(now.since(self.begun))));
         }
         self.report.kills += 1;
         self.driver.memory = self.disk.restore()?;

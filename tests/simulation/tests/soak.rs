@@ -11,7 +11,7 @@ const SEEDS: u64 = 50;
 fn play_some(first: u64) {
     let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
     for seed in (first..SEEDS).step_by(2) {
-        if let Err(violation) = play(&components, &Scenario::draw(seed, 24), false).unwrap() {
+        if let Err(violation) = play(&components, &Scenario::draw(seed, 24), None).unwrap() {
             panic!("seed {seed}: {violation}\nreplay: soak --seed {seed}");
         }
     }
@@ -31,7 +31,7 @@ fn odd_seeds_break_nothing() {
 fn a_seed_always_plays_the_same() {
     let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
     let scenario = Scenario::draw(7, 24);
-    let report = |_| play(&components, &scenario, false).unwrap().unwrap();
+    let report = |_| play(&components, &scenario, None).unwrap().unwrap();
     let (one, other) = (report(0), report(1));
     assert_eq!(one, other);
     assert!(one.increases > 0 && one.deletions > 0);

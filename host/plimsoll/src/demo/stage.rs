@@ -14,7 +14,7 @@ use plimsoll_plugins::egress::{InProcess, Transport};
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{HostOptions, Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::{Origin, PluginHost, Provider, Source};
 use plimsoll_sim::story::{self, Story};
 use plimsoll_sim::{World, api};
 
@@ -64,9 +64,7 @@ impl Stage {
         let world = Arc::new(Mutex::new(world));
         let clock = Arc::new(VirtualClock::new(begun));
         let events = Events::default();
-        let options =
-            HostOptions { clock: clock.clone(), observer: Arc::new(events.clone()), ..HostOptions::default() };
-        let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
+        let host = expanders::host(matches, Some(clock.clone()), &events)?;
         let library = expanders::library(&host, &settings.expander, matches, &events).await?;
 
         let cloud = world.clone();

@@ -8,7 +8,6 @@ use clap::ArgMatches;
 use plimsoll_core::{Memory, Observation, Plan, Settings};
 use plimsoll_driver::{Clouds, Driver, Joining, lock};
 use plimsoll_model::Time;
-use plimsoll_plugins::{HostOptions, PluginHost};
 use plimsoll_sim::World;
 use plimsoll_sim::joins::Joins;
 use plimsoll_sim::scenario::Scenario;
@@ -26,8 +25,7 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let interval = flags::duration(matches, "scan-interval").map_err(Exit::flag)?;
     let clock = FastClock::starting_now(matches.get_one::<u32>("speed").copied().unwrap_or(1));
     let events = Events::default();
-    let options = HostOptions { clock: Arc::new(clock), observer: Arc::new(events.clone()), ..HostOptions::default() };
-    let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
+    let host = expanders::host(matches, Some(Arc::new(clock)), &events)?;
     let library = expanders::library(&host, &settings.expander, matches, &events).await?;
     let slot = providers::Slot::new(matches, &host, Arc::new(clock))?;
     let mut world = World::new(clock.begun());
@@ -106,8 +104,13 @@ impl Stage {
             .iter()
             .map(|group| format!("{} {}", group.id, group.target_size))
             .collect();
+        let requests = self.events.requests().read();
+        let requests = requests
+            .iter()
+            .map(|(kind, count)| format!("requests of {} to {}: {count} {kind}\n", kind.plugin, kind.host));
         format!(
-            "at the end: {}, {} waiting; {}\n",
+            "{}at the end: {}, {} waiting; {}\n",
+            requests.collect::<String>(),
             terminal::plural(nodes, "node"),
             terminal::plural(waiting.count(), "pod"),
             sizes.join(", ")
