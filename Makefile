@@ -1,11 +1,12 @@
 # Two commands: `make demo` and `make test`. Both set up what they need.
 
 SHELL := bash
+SEEDS ?= 1000
 CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo test lint components vectors openb seeds honesty docs picture setup
+.PHONY: bench demo fuzz soak test lint components refresh-time vectors openb seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -32,6 +33,20 @@ vectors: setup
 # The providers against the fakes of their clouds, each test under a hundred seeds; debug builds take fewer.
 seeds:
 	$(CARGO) test --release -p plimsoll-provider-alicloud -p plimsoll-provider-utho
+
+# The real loop and components against a cluster and a cloud in which everything fails: 24 virtual hours for each seed.
+soak: setup
+	$(CARGO) run --release --quiet -p plimsoll-tests-simulation --bin soak -- --seeds $(SEEDS)
+
+# How long a refresh of MACHINES machines keeps the component of AliCloud busy, without the network; prints JSON.
+MACHINES ?= 1500
+refresh-time: setup
+	$(CARGO) run --release --quiet -p plimsoll-plugins --example refresh-time -- $(MACHINES)
+
+# Fuzzes the parsers that stand between a plug-in and the network, each for FUZZ_SECONDS, on the stable compiler.
+FUZZ_SECONDS ?= 180
+fuzz: setup
+	FUZZ_SECONDS=$(FUZZ_SECONDS) host/plugins/fuzz/run.sh
 
 # The vendors' own SDKs drive the fake clouds.
 honesty:

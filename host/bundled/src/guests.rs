@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  sources ──► hash ──► same as last time? ──► target/guests/components/NAME.wasm
-//!                          └── no ──► one nested cargo for all that changed ──► core modules ──► componentize ──┘
+//!                          └── no ──► a nested cargo for each that changed ──► core modules ──► componentize ──┘
 //! ```
 
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::componentize::{ComponentizeError, componentize};
-use super::toolchain::{self, CHOICE_VARIABLE, Choice, Toolchain, ToolchainError};
+use super::toolchain::{self, ARGUMENTS, CHOICE_VARIABLE, Choice, Toolchain, ToolchainError};
 
 /// Cargo profile of the workspace that guests are built with.
 const PROFILE: &str = "guest";
@@ -182,21 +182,21 @@ impl Workspace {
 
     fn compile(&self, packages: &[String]) -> Result<(), BuildError> {
         let toolchain = Toolchain::find(Choice::from_env()?)?;
-        let mut cargo = toolchain.cargo_build();
-        // A target folder of its own, because the outer cargo holds the lock of the other.
-        cargo.current_dir(&self.root).args(["--profile", PROFILE, "--target-dir"]).arg(&self.guests_folder);
         for package in packages {
-            cargo.args(["-p", package]);
+            let mut cargo = toolchain.cargo_build();
+            // A target folder of its own, because the outer cargo holds the lock of the other.
+            cargo.current_dir(&self.root).args(["--profile", PROFILE, "--target-dir"]).arg(&self.guests_folder);
+            let output =
+                cargo.args(["-p", package]).output().map_err(|error| BuildError::NoCargo(error.to_string()))?;
+            if !output.status.success() {
+                let text = String::from_utf8_lossy(&output.stderr).into_owned();
+                return Err(BuildError::Compile { toolchain: toolchain.to_string(), text });
+            }
         }
-        let output = cargo.output().map_err(|error| BuildError::NoCargo(error.to_string()))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(BuildError::Compile { toolchain: toolchain.to_string(), text })
+        Ok(())
     }
 
-    /// A name for everything that decides what the guest becomes, the forced toolchain included.
+    /// A name for everything that decides what the guest becomes, the forced toolchain and cargo's arguments included.
     fn inputs(&self, guest: &Guest) -> Result<String, BuildError> {
         let mut files = Vec::new();
         for source in self.sources(std::slice::from_ref(guest)) {
@@ -205,6 +205,7 @@ impl Workspace {
         files.sort();
         let mut hash = Sha256::new();
         hash.update(std::env::var(CHOICE_VARIABLE).unwrap_or_default());
+        hash.update(ARGUMENTS.join(" "));
         for file in files {
             let content = fs::read(&file).map_err(reading(&file))?;
             let name = file.strip_prefix(&self.root).unwrap_or(&file).to_string_lossy().into_owned();

@@ -35,7 +35,7 @@ pub enum IntentState {
 }
 
 /// A wish for more machines that is not settled yet.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Increase {
     /// Its number.
     pub id: IntentId,

@@ -25,6 +25,7 @@ pub mod plan;
 pub mod priorities;
 pub mod ranking;
 pub mod readiness;
+pub mod saved;
 mod scale_down;
 mod scale_up;
 pub mod settings;

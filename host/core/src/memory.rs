@@ -49,6 +49,17 @@ pub struct Removal {
     pub stage: Stage,
 }
 
+/// A machine that is no node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stray {
+    /// Its group.
+    pub group: GroupId,
+    /// Since when it is seen without a node, in milliseconds since the epoch.
+    pub since_ms: i64,
+    /// When the cloud was last asked to delete it, in milliseconds since the epoch.
+    pub asked_ms: Option<i64>,
+}
+
 /// What one loop leaves to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
@@ -60,6 +71,9 @@ pub struct Memory {
     pub unneeded_since_ms: BTreeMap<String, i64>,
     /// Nodes on their way out, by node name.
     pub removals: BTreeMap<String, Removal>,
+    /// Machines that are no nodes, by their name in the cloud.
+    #[serde(default)]
+    pub strays: BTreeMap<InstanceId, Stray>,
     /// Machines that the cloud said will not come, but still has in its target; to be taken back.
     #[serde(default)]
     pub withdrawals: BTreeMap<GroupId, u32>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_model::{Cluster, SpecId, Time};
 use plimsoll_scheduling::Refusal;
 
-use crate::cloud::{CloudError, GroupId};
+use crate::cloud::{CloudError, GroupId, InstanceId};
 use crate::drain::Blocker;
 use crate::ledger::Failure;
 use crate::observation::NodeIndex;
@@ -210,6 +210,8 @@ pub enum NodeReason {
     Disabled,
     /// It is not ready and `scale-down-unready-enabled` is off.
     UnreadyDisabled,
+    /// Too many nodes are not ready, or none is: nothing is done.
+    ClusterUnhealthy,
     /// It is on its way out already.
     BeingDeleted,
     /// The cloud protects its machine.
@@ -245,6 +247,7 @@ impl NodeReason {
             Self::GroupMinSize(_) => "NodeGroupMinSizeReached",
             Self::Disabled => "ScaleDownDisabledAnnotation",
             Self::UnreadyDisabled => "ScaleDownUnreadyDisabled",
+            Self::ClusterUnhealthy => "ClusterUnhealthy",
             Self::BeingDeleted => "CurrentlyBeingDeleted",
             Self::Protected(_) => "InstanceProtected",
             Self::Pod(..) => "BlockedByPod",
@@ -276,6 +279,7 @@ impl NodeReason {
             Self::NotAutoscaled => "no node group has it".into(),
             Self::GroupMinSize(size) => format!("group at minimum size {size}"),
             Self::Disabled => "annotation scale-down-disabled is \"true\"".into(),
+            Self::ClusterUnhealthy => "nothing is removed while too many nodes are not ready".into(),
             Self::UnreadyDisabled => "it is not ready, and scale-down-unready-enabled is off".into(),
             Self::BeingDeleted => "it is being deleted already".into(),
             Self::Protected(reason) => format!("the cloud protects its machine: {reason}"),
@@ -436,6 +440,15 @@ pub enum Warning {
         /// The rule.
         rule: crate::guard::Rule,
     },
+    /// Machines that are no nodes could not be deleted; it is tried again.
+    StrayStays {
+        /// Their group.
+        group: GroupId,
+        /// The machines.
+        machines: Vec<InstanceId>,
+        /// What stood in the way.
+        reason: String,
+    },
     /// The removal of a node was given up.
     RemovalFailed {
         /// The node's name.
@@ -471,6 +484,10 @@ impl fmt::Display for Warning {
                 write!(f, "{group}: its target could not be lowered by {delta}: {error}")
             }
             Self::Guarded { group, rule } => write!(f, "{group}: write refused by the guard: {rule}"),
+            Self::StrayStays { group, machines, reason } => {
+                let names: Vec<&str> = machines.iter().map(InstanceId::as_str).collect();
+                write!(f, "{group}: {} did not become a node and could not be deleted: {reason}", names.join(", "))
+            }
             Self::RemovalFailed { node, reason } => write!(f, "{node}: removal given up: {reason}"),
         }
     }

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command, value_parser};
+use plimsoll_plugins::cache::CompileCache;
+use plimsoll_plugins::clock::Clock;
 use plimsoll_plugins::library::LibraryOptions;
-use plimsoll_plugins::observer::{Event, Level, Observer};
-use plimsoll_plugins::{HostOptions, Library, PluginConfig, PluginHost};
+use plimsoll_plugins::observer::{Event, Level, Observer, Requested};
+use plimsoll_plugins::{HostOptions, Library, PluginConfig, PluginHost, RequestCounts};
 
 use crate::exit::Exit;
 
@@ -31,6 +33,32 @@ pub(crate) fn add_to(command: Command) -> Command {
                 .help_heading(heading)
                 .help("YAML file with what each plug-in is granted: hosts, credentials, settings, limits"),
         )
+        .arg(
+            Arg::new("plugin-cache")
+                .long("plugin-cache")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .help_heading(heading)
+                .help("Folder, of this user alone, where compiled plug-ins are kept for the next start"),
+        )
+}
+
+/// The host of all plug-ins of this process, with a clock of its own if none is given.
+pub(crate) fn host(matches: &ArgMatches, clock: Option<Arc<dyn Clock>>, events: &Events) -> Result<PluginHost, Exit> {
+    let mut options =
+        HostOptions { observer: Arc::new(events.clone()), cache: cache(matches, events), ..HostOptions::default() };
+    if let Some(clock) = clock {
+        options.clock = clock;
+    }
+    PluginHost::new(options).context("cannot start").map_err(Exit::failed)
+}
+
+/// Where compiled plug-ins are kept. A folder that cannot be used costs time at each start, and nothing else.
+fn cache(matches: &ArgMatches, events: &Events) -> Option<CompileCache> {
+    let folder = matches.get_one::<PathBuf>("plugin-cache")?;
+    CompileCache::open(folder)
+        .inspect_err(|error| events.add(format!("--plugin-cache: {error}; plug-ins are compiled at each start")))
+        .ok()
 }
 
 /// The grants that the operator gave; none if no file was named.
@@ -54,9 +82,7 @@ pub(crate) fn library_options(matches: &ArgMatches) -> Result<LibraryOptions, Ex
 
 /// Opens the expanders of a chain.
 pub(crate) async fn open(matches: &ArgMatches, chain: &[String], events: &Events) -> Result<Library, Exit> {
-    let options = HostOptions { observer: Arc::new(events.clone()), ..HostOptions::default() };
-    let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
-    library(&host, chain, matches, events).await
+    library(&host(matches, None, events)?, chain, matches, events).await
 }
 
 /// Opens the expanders of a chain in a host. Without any that can be used there would be no choice but by lot.
@@ -94,29 +120,39 @@ fn unknown_entries(options: &LibraryOptions, chain: &[String]) -> Vec<String> {
     entries.map(|(name, _)| name.clone()).collect()
 }
 
-/// What plug-ins did that an operator should know, in words, until it is taken.
+/// What plug-ins did that an operator should know, in words, until it is taken; and how many requests they made.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Events(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Events {
+    texts: Arc<Mutex<Vec<String>>>,
+    requests: Arc<RequestCounts>,
+}
 
 impl Events {
     /// What happened since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Events {
     /// Something that the program itself noticed.
     pub(crate) fn add(&self, text: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Requests since the start.
+    pub(crate) fn requests(&self) -> &RequestCounts {
+        &self.requests
     }
 }
 
 impl Observer for Events {
     fn notice(&self, event: Event) {
         if let Some(text) = in_words(&event) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+            self.add(text);
         }
+    }
+
+    fn requested(&self, request: Requested) {
+        self.requests.count(request);
     }
 }
 

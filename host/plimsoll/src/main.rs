@@ -6,10 +6,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plimsoll_model::Time;
 
-mod acting;
-mod clouds;
 mod demo;
-mod drive;
 mod exit;
 mod expanders;
 mod flags;

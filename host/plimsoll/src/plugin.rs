@@ -41,7 +41,10 @@ pub(crate) fn command() -> Command {
         .about("Look at plug-ins and make them")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(expanders::add_to(inspect).mut_arg("plugin-dir", |argument| argument.hide(true)))
+        .subcommand(expanders::add_to(inspect).mut_args(|argument| match argument.get_id().as_str() {
+            "plugin-dir" | "plugin-cache" => argument.hide(true),
+            _ => argument,
+        }))
         .subcommand(componentize)
 }
 

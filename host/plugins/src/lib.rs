@@ -38,6 +38,7 @@ pub mod plugin;
 pub mod provider;
 pub mod random;
 pub mod report;
+mod request_counts;
 pub mod restart;
 mod settings;
 mod stdio;
@@ -52,6 +53,7 @@ pub use load::{LoadError, inspect};
 pub use plugin::{Kind, Origin, Plugin, Source};
 pub use provider::Provider;
 pub use report::Report;
+pub use request_counts::{RequestCounts, RequestKind};
 
 /// A future that can be kept and sent.
 pub type Pending<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

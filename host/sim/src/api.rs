@@ -246,7 +246,12 @@ fn delete(world: &mut World, group: &str, order: &DeleteOrder) -> Result<DeleteA
             None => DeleteStatus::AlreadyGone,
             Some(MachineState::Deleting) => DeleteStatus::Accepted,
             Some(MachineState::Failed) => {
-                begin(world, index, id, order.dry_run, false);
+                // Its wish goes with it, unless the group would fall below its minimum: then another one comes.
+                let lowers = pool.target > order.min_size.max(pool.min) && pool.target > pool.alive();
+                begin(world, index, id, order.dry_run, lowers);
+                if !order.dry_run {
+                    world.fill(index);
+                }
                 DeleteStatus::Accepted
             }
             Some(_) if pool.target <= order.min_size.max(pool.min) => {

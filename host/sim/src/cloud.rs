@@ -78,6 +78,8 @@ pub struct Pool {
     pub priority: Option<i32>,
     /// Machines.
     pub machines: Vec<Machine>,
+    /// So many of the next machines run, but never become nodes.
+    pub deaf: u32,
     pub(crate) done: BTreeMap<String, Done>,
     pub(crate) made: u32,
 }
@@ -97,6 +99,7 @@ impl Pool {
             micros_per_hour: 0,
             priority: None,
             machines: vec![],
+            deaf: 0,
             done: BTreeMap::new(),
             made: 0,
         }

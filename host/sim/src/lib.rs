@@ -18,6 +18,7 @@ pub mod api;
 pub mod cloud;
 pub mod events;
 pub mod joins;
+mod mishaps;
 pub mod scenario;
 mod scheduler;
 pub mod story;

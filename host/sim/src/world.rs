@@ -201,6 +201,10 @@ impl World {
             return;
         }
         machine.state = MachineState::Up;
+        if of.deaf > 0 {
+            of.deaf -= 1;
+            return;
+        }
         // The template was checked when the pool was made.
         if let Ok(node) = self.node(id, &template) {
             self.join(node, &group, warm_up);
@@ -224,12 +228,21 @@ impl World {
         Condition { kind: self.names.ready, status, reason: known::EMPTY, since: Some(self.now) }
     }
 
-    fn turn_ready(&mut self, group: &str, name: &str) {
-        let condition = self.condition(ConditionStatus::True);
-        let not_ready = self.names.not_ready_taint;
-        let Some(node) = self.node_mut(name) else { return };
+    /// Writes the Ready condition of a node, and the taint that goes with it.
+    pub(crate) fn turn(&mut self, name: &str, status: ConditionStatus) -> bool {
+        let condition = self.condition(status);
+        let not_ready = Taint { key: self.names.not_ready_taint, value: known::EMPTY, effect: TaintEffect::NoSchedule };
+        let Some(node) = self.node_mut(name) else { return false };
         node.conditions = [condition].into();
-        node.taints = node.taints.iter().copied().filter(|taint| taint.key != not_ready).collect();
+        let others = node.taints.iter().copied().filter(|taint| taint.key != not_ready.key);
+        node.taints = others.chain((status != ConditionStatus::True).then_some(not_ready)).collect();
+        true
+    }
+
+    fn turn_ready(&mut self, group: &str, name: &str) {
+        if !self.turn(name, ConditionStatus::True) {
+            return;
+        }
         self.tell(What::NodeReady { group: group.to_owned(), node: name.to_owned() });
     }
 
@@ -281,7 +294,7 @@ impl World {
         self.later(DELETION, Due::Gone(pool, id.to_owned()));
     }
 
-    fn remove_machine(&mut self, pool: usize, id: &str) {
+    pub(crate) fn remove_machine(&mut self, pool: usize, id: &str) {
         let Some(of) = self.pools.get_mut(pool) else { return };
         let group = of.id.clone();
         of.machines.retain(|machine| machine.id != id);

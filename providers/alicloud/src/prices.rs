@@ -38,8 +38,12 @@ pub(crate) fn read<T: Transport>(
                 continue;
             }
         };
-        let question =
-            question(&made.source, made.templates.first().map(|one| one.instance_type.as_str()).unwrap_or_default());
+        // The machine that is had if nothing is sold out; templates of several types name none.
+        let Some(instance_type) = made.source.types.first() else {
+            log::info(&format!("scaling group {id} names cores and memory instead of a type; it has no price"));
+            continue;
+        };
+        let question = question(&made.source, instance_type);
         let named = format!("{question:?}");
         let price = match known.get(&named) {
             Some(price) => Ok(price.clone()),

@@ -62,5 +62,6 @@ fn questions(settings: &Settings) -> Vec<(Call, bool)> {
             false,
         ),
         (Call::read(Product::Vpc, "DescribeVSwitches").with("VSwitchId", "vsw-plimsollpermissioncheck"), false),
+        (Call::read(Product::Ecs, "DescribePrice").with("InstanceType", "ecs.g7.xlarge"), false),
     ]
 }

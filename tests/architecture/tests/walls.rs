@@ -62,7 +62,8 @@ fn model_scheduling_and_core_are_free_of_io() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let order = ["plimsoll-model", "plimsoll-scheduling", "plimsoll-core", "plimsoll-plugins", "plimsoll"];
+    let order =
+        ["plimsoll-model", "plimsoll-scheduling", "plimsoll-core", "plimsoll-plugins", "plimsoll-driver", "plimsoll"];
     let metadata = metadata();
     for (level, package) in order.iter().enumerate() {
         let closure = closure(&metadata, package);

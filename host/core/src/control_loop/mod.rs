@@ -32,7 +32,9 @@ use crate::ledger::IntentId;
 use crate::limits::{Limits, Weight};
 use crate::memory::Memory;
 use crate::observation::{GroupIndex, GroupView, NodeIndex, Observation};
-use crate::plan::{Because, GroupReason, Place, Plan, PodIndex, PodOutcome, Warning};
+use crate::plan::{
+    Because, GroupReason, NodeOutcome, NodeReason, NodeVerdict, Place, Plan, PodIndex, PodOutcome, Warning,
+};
 use crate::priorities::Priorities;
 use crate::ranking::{RankRequest, Ranking};
 use crate::scale_up::choice::{Choice, Next};
@@ -376,6 +378,11 @@ impl<'a> Loop<'a> {
         }
     }
 
+    /// What must outlive the process, as it is at this step.
+    pub fn memory(&self) -> &Memory {
+        self.memory
+    }
+
     /// The plan; complete once [`Step::Done`] was returned.
     pub fn into_plan(self) -> Plan {
         self.plan
@@ -417,16 +424,22 @@ impl<'a> Loop<'a> {
         Place::Node(node.index())
     }
 
-    /// Whether anything may be done in this cluster. If not, every group says why.
+    /// Whether anything may be done in this cluster. If not, every group and every node says why.
     fn may_act(&mut self) -> bool {
         if let Err(unhealthy) = health::check(self.observation, self.settings) {
             self.plan.warnings.push(Warning::Unhealthy(unhealthy));
-            for group in &mut self.groups {
-                group.closed.get_or_insert(GroupReason::Unhealthy);
-            }
-            return false;
+        } else if self.settings.scale_up_from_zero || self.observation.readiness.iter().any(|state| state.ready) {
+            return true;
         }
-        self.settings.scale_up_from_zero || self.observation.readiness.iter().any(|state| state.ready)
+        for group in &mut self.groups {
+            group.closed.get_or_insert(GroupReason::Unhealthy);
+        }
+        let blocked = |node| {
+            let reasons = vec![NodeReason::ClusterUnhealthy];
+            NodeVerdict { node, outcome: NodeOutcome::Blocked, reasons }
+        };
+        self.plan.nodes = (0..self.observation.cluster.nodes.len()).map(blocked).collect();
+        false
     }
 
     /// Looks for a way to help pending pods: asks the expanders, or goes on to the increases if there is none.

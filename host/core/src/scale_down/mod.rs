@@ -3,3 +3,4 @@
 mod candidates;
 mod removal;
 mod select;
+mod strays;

@@ -43,6 +43,7 @@ impl Loop<'_> {
     /// Takes every removal one step further. Machines of one group are deleted in one request: a cloud that is busy with
     /// a first one would refuse the others.
     pub(crate) fn advance_removals(&mut self) {
+        self.take_off_old_marks();
         let mut ready: BTreeMap<GroupId, Vec<(NodeIndex, String, InstanceId)>> = BTreeMap::new();
         let removals: Vec<(String, Removal)> =
             self.memory.removals.iter().map(|(name, removal)| (name.clone(), removal.clone())).collect();
@@ -59,6 +60,7 @@ impl Loop<'_> {
         for (group, nodes) in ready {
             self.delete(&group, nodes);
         }
+        self.delete_strays();
     }
 
     fn advance(&mut self, node: NodeIndex, name: &str, removal: &Removal) -> Advance {
@@ -181,6 +183,7 @@ impl Loop<'_> {
         instances: &[InstanceId],
         result: Result<DeleteOutcome, CloudError>,
     ) {
+        self.strays_deleted(group, instances, &result);
         let now = self.at().millis();
         let names: Vec<(String, InstanceId)> = self
             .memory

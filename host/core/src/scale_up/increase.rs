@@ -56,8 +56,8 @@ impl Loop<'_> {
     pub(crate) fn withdraw(&mut self, view: &GroupView<'_>) {
         let cloud = &view.cloud;
         let Some(&missing) = self.memory.withdrawals.get(&cloud.id) else { return };
-        let is_alive =
-            |instance: &&Instance| !matches!(instance.state, InstanceState::Deleting | InstanceState::Failed);
+        // A failed machine is deleted, which lowers the target too.
+        let is_alive = |instance: &&Instance| instance.state != InstanceState::Deleting;
         let alive = u32::try_from(cloud.instances.iter().filter(is_alive).count()).unwrap_or(u32::MAX);
         // What is still asked for may come.
         let expected = alive.saturating_add(self.memory.ledger.outstanding(&cloud.id)).max(cloud.min_size);

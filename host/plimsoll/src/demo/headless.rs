@@ -13,8 +13,7 @@ pub(crate) async fn print(mut stage: Stage) -> anyhow::Result<()> {
     while !stage.is_over() {
         let until = stage.now() + Duration::from_secs(10);
         for line in stage.advance(until).await {
-            let text = format!("{}  {}  {}\n", clock(line.at), line.tone.mark(), line.text);
-            terminal::print(&text).context("cannot write")?;
+            terminal::print(&line.to_string()).context("cannot write")?;
         }
     }
     terminal::print(&summary(&stage)).context("cannot write")

@@ -1,10 +1,12 @@
 //! What happened, in sentences.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use plimsoll_core::observation::Observation;
 use plimsoll_core::plan::{NodeOutcome, Place, Plan};
+use plimsoll_driver::Turned;
 use plimsoll_model::Time;
 use plimsoll_sim::{Happened, What};
 
@@ -51,6 +53,13 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
+/// As it stands in a log.
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  {}  {}", clock(self.at), self.tone.mark(), self.text)
+    }
+}
+
 /// `MM:SS` since the beginning.
 pub(crate) fn clock(at: Duration) -> String {
     let seconds = at.as_secs();
@@ -76,7 +85,7 @@ pub(crate) fn happened(happened: &Happened, begun: Time) -> Line {
 }
 
 /// What a loop decided.
-pub(crate) fn plan(plan: &Plan, observation: &Observation<'_>) -> Vec<(Tone, String)> {
+fn plan(plan: &Plan, observation: &Observation<'_>) -> Vec<(Tone, String)> {
     let mut lines = Vec::new();
     for growth in &plan.scale_up {
         let why = why_chosen::verdict(&growth.because);
@@ -129,9 +138,37 @@ pub(crate) struct Voice {
     pub(crate) unhelped: Vec<String>,
 }
 
+/// What a loop has to tell, but for its troubles.
+pub(crate) struct Told {
+    decisions: Vec<Line>,
+    judgements: Vec<Line>,
+}
+
 impl Voice {
+    /// What is to be told of a plan, while its observation is there.
+    pub(crate) fn look(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Told {
+        let decisions = self::plan(plan, observation).into_iter().map(|(tone, text)| Line { at, tone, text });
+        Told { decisions: decisions.collect(), judgements: self.judgements(at, plan, observation) }
+    }
+
+    /// Everything that is new after a loop: what happened in the world, what was decided, what went wrong, and what the
+    /// loop thinks of what stays.
+    pub(crate) fn lines(
+        &mut self,
+        at: Duration,
+        happened: impl Iterator<Item = Line>,
+        turned: Turned<Told>,
+        events: Vec<String>,
+    ) -> Vec<Line> {
+        let mut lines: Vec<Line> = happened.chain(turned.seen.decisions).collect();
+        let warnings = turned.plan.warnings.iter().map(ToString::to_string);
+        lines.extend(self.news(at, turned.troubles.into_iter().chain(events).chain(warnings)));
+        lines.extend(turned.seen.judgements);
+        lines
+    }
+
     /// Troubles that were not told before.
-    pub(crate) fn news(&mut self, at: Duration, troubles: Vec<String>) -> Vec<Line> {
+    fn news(&mut self, at: Duration, troubles: impl Iterator<Item = String>) -> Vec<Line> {
         let mut lines = Vec::new();
         for text in troubles {
             let known = self.said.insert(format!("trouble {text}"), String::new()).is_some();
@@ -143,7 +180,7 @@ impl Voice {
     }
 
     /// What changed in what the loop thinks of idle nodes and of pods that it cannot help.
-    pub(crate) fn judgements(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Vec<Line> {
+    fn judgements(&mut self, at: Duration, plan: &Plan, observation: &Observation<'_>) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut verdicts = BTreeMap::new();
         for verdict in &plan.nodes {

@@ -1,12 +1,12 @@
 //! The demo's stage: a simulated world, with the real loop and real components in front of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ArgMatches;
-use plimsoll_core::observation::prepare;
-use plimsoll_core::{Loop, Memory, Observation, Settings};
+use plimsoll_core::{Memory, Observation, Plan, Settings};
+use plimsoll_driver::{Clouds, Driver, lock};
 use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::egress::{Grant, NetworkGrants};
@@ -14,15 +14,12 @@ use plimsoll_plugins::egress::{InProcess, Transport};
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::{Origin, PluginHost, Provider, Source};
 use plimsoll_sim::story::{self, Story};
 use plimsoll_sim::{World, api};
 
 use super::ledger::Figures;
 use super::narrate::{self, Line, Voice};
-use crate::acting::Acting;
-use crate::clouds::Clouds;
-use crate::drive;
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
 
@@ -40,10 +37,7 @@ pub(crate) struct Stage {
     /// The world's clock, so that it can be told while somebody looks at the world.
     now: Time,
     next_loop: Time,
-    settings: Settings,
-    memory: Memory,
-    clouds: Clouds,
-    library: Library,
+    driver: Driver,
     events: Events,
     pub(crate) voice: Voice,
     pub(crate) figures: Figures,
@@ -70,15 +64,13 @@ impl Stage {
         let world = Arc::new(Mutex::new(world));
         let clock = Arc::new(VirtualClock::new(begun));
         let events = Events::default();
-        let options =
-            HostOptions { clock: clock.clone(), observer: Arc::new(events.clone()), ..HostOptions::default() };
-        let host = PluginHost::new(options).context("cannot start").map_err(Exit::failed)?;
+        let host = expanders::host(matches, Some(clock.clone()), &events)?;
         let library = expanders::library(&host, &settings.expander, matches, &events).await?;
 
         let cloud = world.clone();
         let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
             let cloud = cloud.clone();
-            async move { api::answer(&mut cloud.lock().unwrap_or_else(PoisonError::into_inner), &request) }
+            async move { api::answer(&mut lock(&cloud), &request) }
         }));
         let mut providers = vec![simulated(&host, &transport).await?];
         providers.extend(others(matches, &host, &transport, &events).await?);
@@ -89,10 +81,7 @@ impl Stage {
             begun,
             now: begun,
             next_loop: begun,
-            settings,
-            memory: Memory::default(),
-            clouds: Clouds::new(providers),
-            library,
+            driver: Driver { settings, memory: Memory::default(), clouds: Clouds::new(providers), library },
             events,
             voice: Voice::default(),
             figures: Figures::default(),
@@ -100,7 +89,7 @@ impl Stage {
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.world)
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -120,7 +109,7 @@ impl Stage {
     pub(crate) async fn advance(&mut self, until: Time) -> Vec<Line> {
         let stop = [Some(self.next_loop), self.story.next_at()].into_iter().flatten().fold(until, Time::min);
         let happened = {
-            let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut world = lock(&self.world);
             let stop = stop.max(world.now());
             world.advance_to(stop);
             self.story.play(&mut world);
@@ -142,31 +131,12 @@ impl Stage {
 
     /// One loop.
     async fn turn(&mut self, now: Time) -> Vec<Line> {
-        self.library.poll().await;
-        let seen = self.world().cluster.clone();
-        let troubles = self.clouds.refresh(&seen).await;
-        // Names and templates that the loop needs go into the world's own tables, so that they mean the same next time.
-        let (prepared, cluster) = {
-            let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
-            let view = self.clouds.view();
-            let prepared = prepare(now, &mut world.cluster, view, &self.settings, &mut self.memory.templates);
-            (prepared, world.cluster.clone())
-        };
-        let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
-        let turn = Loop::new(&observation, &self.settings, &mut self.memory);
-        let mut answers = Acting { api: &*self.world, clouds: &self.clouds, library: &self.library, cluster: &cluster };
-        let plan = drive::run(turn, &mut answers).await;
-        let happened = self.world().take_happened();
-
         let at = now.since(self.begun);
-        let mut lines: Vec<Line> = happened.iter().map(|happened| narrate::happened(happened, self.begun)).collect();
-        lines.extend(narrate::plan(&plan, &observation).into_iter().map(|(tone, text)| Line { at, tone, text }));
-        let mut troubles: Vec<String> = troubles;
-        troubles.extend(self.events.take());
-        troubles.extend(plan.warnings.iter().map(ToString::to_string));
-        lines.extend(self.voice.news(at, troubles));
-        lines.extend(self.voice.judgements(at, &plan, &observation));
-        lines
+        let look = |plan: &Plan, observation: &Observation<'_>| self.voice.look(at, plan, observation);
+        let turned = self.driver.turn(now, &*self.world, &mut (), look).await;
+        let happened = self.world().take_happened();
+        let happened = happened.iter().map(|happened| narrate::happened(happened, self.begun));
+        self.voice.lines(at, happened, turned, self.events.take())
     }
 }
 

@@ -11,6 +11,7 @@ use plimsoll_core::cloud::{DeleteOutcome, DeleteStatus, SizeOutcome};
 use plimsoll_core::observation::{CloudView, prepare};
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
+use plimsoll_driver::steps::{self, Answers};
 use plimsoll_model::Time;
 use plimsoll_model::read::{Input, Reader};
 use plimsoll_plugins::Library;
@@ -19,7 +20,6 @@ mod groups;
 mod output;
 mod table;
 
-use crate::drive::{self, Answers};
 use crate::exit::Exit;
 use crate::{expanders, flags, memory, terminal};
 use groups::FileCloud;
@@ -161,7 +161,7 @@ async fn decide(
     let observation = Observation::new(prepared, &cluster, view, settings);
     let turn = Loop::new(&observation, settings, &mut memory_of_loop);
     let mut answers = Accepting { library };
-    let plan = drive::run(turn, &mut answers).await;
+    let plan = steps::run(turn, &mut answers).await;
     let stats = Stats {
         nodes: cluster.nodes.len(),
         pods: cluster.pods.len(),
@@ -233,4 +233,6 @@ impl Answers for Accepting<'_> {
             Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Ok(())),
         }
     }
+
+    async fn remember(&mut self, _: &Memory) {}
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::Exposed;
 use super::error::CredentialError;
 use super::place::Place;
 use crate::Pending;
@@ -58,6 +59,11 @@ impl fmt::Debug for Key {
 pub trait KeySource: Send + Sync {
     /// The key to sign with now.
     fn key(&self) -> Pending<'_, Result<Arc<Key>, CredentialError>>;
+    /// The cloud does not take the key of a request that showed this, whatever its life says. `true`: the next one is
+    /// another.
+    fn refused(&self, _shown: &Exposed) -> bool {
+        false
+    }
 }
 
 /// Where the keys of a cloud account come from, as configured.

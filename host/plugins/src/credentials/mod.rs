@@ -27,7 +27,7 @@ mod token;
 
 use bytes::Bytes;
 use http::Request;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 pub(crate) use self::alicloud::encode;
 pub use self::alicloud::{Alicloud, Generation};
@@ -53,12 +53,22 @@ impl Exposed {
     pub(crate) fn texts(&self) -> &[SecretString] {
         &self.0
     }
+    /// Whether it is one of these texts.
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        self.0.iter().any(|shown| shown.expose_secret() == text)
+    }
 }
 
 /// Adds to a request what proves to the server who sends it. The request is complete: method, address, headers, body.
 pub trait Signer: Send + Sync {
     /// Signs, and tells what of the secret the request now shows.
     fn sign<'a>(&'a self, request: &'a mut Request<Bytes>) -> Pending<'a, Result<Exposed, CredentialError>>;
+
+    /// A request that it signed, showing this, was refused with a body that begins so. `true`: that was for the key alone,
+    /// nothing was done, and the next signature is by another key.
+    fn refused(&self, _shown: &Exposed, _body: &[u8]) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 
+use super::Exposed;
 use super::alicloud::date;
 use super::error::CredentialError;
 use super::key::{Key, KeySource, Life};
@@ -15,6 +16,9 @@ use crate::clock::Clock;
 /// First pause after a fetch that failed; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A key is not thrown away sooner than this after the last one was: where the cloud refuses each new key, another one
+/// helps as little.
+const BETWEEN_REFUSALS: Duration = Duration::from_secs(60);
 
 /// Asks a service for a key.
 pub(super) trait Fetch: Send + Sync {
@@ -43,6 +47,8 @@ struct State {
     failures: u32,
     /// No fetch before this time of the monotonic clock, because of this error.
     pause: Option<(Duration, CredentialError)>,
+    /// When a key was thrown away because the cloud refused it, by the monotonic clock.
+    refused: Option<Duration>,
 }
 
 /// What to do about a key that should be renewed.
@@ -82,6 +88,23 @@ impl Refreshing {
                 Err(_) => Err(broken_off()),
             },
         }
+    }
+
+    /// Throws the key away that the cloud refused, unless that was done a moment ago or another one is there already.
+    fn throw_away(&self, shown: &Exposed) -> bool {
+        let mut state = self.0.lock();
+        let current = self.0.current.load_full();
+        if current.is_none_or(|key| !shown.shows(&key.id)) {
+            return true;
+        }
+        let now = self.0.clock.monotonic();
+        if state.refused.is_some_and(|last| now < last + BETWEEN_REFUSALS) {
+            return false;
+        }
+        state.refused = Some(now);
+        self.0.current.store(None);
+        tracing::warn!(service = %self.0.fetch.service(), "the cloud refuses a key before its end; it is renewed");
+        true
     }
 
     /// Joins the fetch that is on its way, or starts one.
@@ -155,5 +178,8 @@ impl Inner {
 impl KeySource for Refreshing {
     fn key(&self) -> Pending<'_, Result<Arc<Key>, CredentialError>> {
         Box::pin(self.get())
+    }
+    fn refused(&self, shown: &Exposed) -> bool {
+        self.throw_away(shown)
     }
 }

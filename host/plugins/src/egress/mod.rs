@@ -12,6 +12,7 @@ mod alias;
 mod check;
 mod denial;
 mod grant;
+pub(crate) mod handle;
 mod internet;
 mod outgoing;
 mod proxy;
@@ -43,7 +44,7 @@ use self::redact::Redactor;
 use self::reply::{Escort, Waits};
 use self::tally::Tally;
 pub use self::transport::{InProcess, ReplyBody, Transport, TransportError};
-use crate::credentials::{Credential, CredentialError};
+use crate::credentials::{Credential, CredentialError, Exposed};
 use crate::limits::Limits;
 use crate::log::Log;
 
@@ -155,12 +156,11 @@ impl Egress {
         let turn = timeout_at(waits.deadline, self.0.exchanges.clone().acquire_owned()).await;
         let turn = turn.map_err(|_| HttpError::ConnectionLimitReached)?;
         let turn = turn.map_err(|_| HttpError::ConnectionTerminated)?;
-        let mut request = Request::from_parts(parts, self.whole(body, waits).await?);
-        let redactor = match &permit.slot {
-            Some(slot) => self.sign(slot, &mut request, waits).await?,
-            None => Redactor::idle(),
+        let request = Request::from_parts(parts, self.whole(body, waits).await?);
+        let (mut reply, redactor) = match &permit.slot {
+            Some(slot) => self.send_signed(slot, request, waits).await?,
+            None => (self.send(request, waits).await?, Redactor::idle()),
         };
-        let mut reply = self.send(request, waits).await?;
         tally.head(reply.status());
         reply::clean(reply.headers_mut(), self.0.header_bytes, &redactor)?;
         let (head, body) = reply.into_parts();
@@ -181,16 +181,45 @@ impl Egress {
         Ok(body.to_bytes())
     }
 
-    /// Signs, and tells what must not come back.
-    async fn sign(&self, slot: &str, request: &mut Request<Bytes>, waits: Waits) -> Result<Redactor, HttpError> {
+    /// Signs and sends; once more if the server refuses the key and there is another. Nothing was done then, so that this
+    /// is no repetition. Returns what must not come back as well.
+    async fn send_signed(
+        &self,
+        slot: &str,
+        mut request: Request<Bytes>,
+        waits: Waits,
+    ) -> Result<(Response<ReplyBody>, Redactor), HttpError> {
         let Some(credential) = self.0.grants.credentials.get(slot) else { return Err(HttpError::HttpRequestDenied) };
+        let mut again = request.clone();
+        let shown = self.sign(slot, credential, &mut request, waits).await?;
+        let reply = self.send(request, waits).await?;
+        if !reply.status().is_client_error() {
+            return Ok((reply, Redactor::new(&shown)));
+        }
+        let (head, body) = reply.into_parts();
+        let (begin, body) = reply::peek(body, waits).await?;
+        if !credential.signer.refused(&shown, &begin) {
+            return Ok((Response::from_parts(head, body), Redactor::new(&shown)));
+        }
+        let shown = self.sign(slot, credential, &mut again, waits).await?;
+        Ok((self.send(again, waits).await?, Redactor::new(&shown)))
+    }
+
+    /// Signs, and tells what of the secret the request now shows.
+    async fn sign(
+        &self,
+        slot: &str,
+        credential: &Credential,
+        request: &mut Request<Bytes>,
+        waits: Waits,
+    ) -> Result<Exposed, HttpError> {
         for name in &RESHAPING {
             request.headers_mut().remove(name);
         }
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let signed = timeout_at(waits.deadline, credential.signer.sign(request)).await;
         match signed.unwrap_or_else(|_| Err(CredentialError::Other("it took too long".to_owned()))) {
-            Ok(exposed) => Ok(Redactor::new(&exposed)),
+            Ok(exposed) => Ok(exposed),
             Err(CredentialError::Request(reason)) => Err(self.refuse(&method, &uri, Refusal::Unsignable(reason))),
             Err(error) => {
                 let plugin = &self.0.plugin;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use futures_util::stream;
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error as HttpError, WasiBody};
@@ -99,17 +100,41 @@ pub(super) fn bounded(body: ReplyBody, escort: Escort) -> WasiBody {
     StreamBody::new(pieces).boxed_unsync()
 }
 
+/// How much of a refusal is looked at by the host.
+const PEEKED: usize = 16 << 10;
+
+/// The begin of a body, and the body with it.
+///
+/// # Errors
+/// If it breaks off or stalls before so much has come.
+pub(super) async fn peek(mut body: ReplyBody, waits: Waits) -> Result<(Bytes, ReplyBody), HttpError> {
+    let mut begin = BytesMut::new();
+    while begin.len() < PEEKED {
+        let Some(frame) = next(&mut body, waits).await? else { break };
+        if let Ok(data) = frame.into_data() {
+            begin.extend_from_slice(&data);
+        }
+    }
+    let begin = begin.freeze();
+    let whole = stream::iter([Ok(Frame::data(begin.clone()))]).chain(BodyStream::new(body));
+    Ok((begin, StreamBody::new(whole).boxed_unsync()))
+}
+
+/// The next frame as it came; none: the end.
+async fn next(body: &mut ReplyBody, waits: Waits) -> Result<Option<Frame<Bytes>>, HttpError> {
+    match timeout_at(waits.next_piece(), body.frame()).await {
+        Err(_) if Instant::now() >= waits.deadline => Err(HttpError::HttpResponseTimeout),
+        Err(_) => Err(HttpError::ConnectionReadTimeout),
+        Ok(None) => Ok(None),
+        Ok(Some(Err(error))) => Err(code(&error)),
+        Ok(Some(Ok(frame))) => Ok(Some(frame)),
+    }
+}
+
 /// The next piece; none: the end.
-async fn piece(body: &mut ReplyBody, escort: &mut Escort) -> Result<Option<bytes::Bytes>, HttpError> {
-    let waits = escort.waits;
+async fn piece(body: &mut ReplyBody, escort: &mut Escort) -> Result<Option<Bytes>, HttpError> {
     loop {
-        let frame = match timeout_at(waits.next_piece(), body.frame()).await {
-            Err(_) if Instant::now() >= waits.deadline => return Err(HttpError::HttpResponseTimeout),
-            Err(_) => return Err(HttpError::ConnectionReadTimeout),
-            Ok(None) => return Ok(None),
-            Ok(Some(Err(error))) => return Err(code(&error)),
-            Ok(Some(Ok(frame))) => frame,
-        };
+        let Some(frame) = next(body, escort.waits).await? else { return Ok(None) };
         // Trailers have no use here.
         let Ok(data) = frame.into_data() else { continue };
         escort.came = escort.came.saturating_add(data.len());

@@ -10,7 +10,9 @@
     reason = "a test that meets the unexpected should stop"
 )]
 
+mod alicloud;
 mod bundled;
+mod cloud;
 mod credentials;
 mod deterministic;
 mod documentation;

@@ -120,9 +120,16 @@ pub(super) fn list<T: Transport>(
 ) -> Result<Vec<Pool>, PluginError> {
     let call = question(cluster);
     let answer = api.ask(&call, deadline)?;
-    let list =
-        answer.get("nodepools").and_then(Value::as_array).ok_or_else(|| call.incomplete("list of node pools"))?;
+    let list = entries(&answer, "nodepools").ok_or_else(|| call.incomplete("list of node pools"))?;
     Ok(list.iter().filter_map(Pool::read).collect())
+}
+
+/// A list of an answer, which may be `null` where it is empty; none if there is no list at all.
+fn entries<'a>(answer: &'a Value, name: &str) -> Option<&'a [Value]> {
+    match answer.get(name)? {
+        Value::Null => Some(&[]),
+        list => list.as_array().map(Vec::as_slice),
+    }
 }
 
 /// One pool, now.
@@ -234,7 +241,7 @@ pub(super) fn nodes<T: Transport>(
     while let Some(number) = next {
         let call = question(number);
         let answer = api.ask(&call, deadline)?;
-        let list = answer.get("nodes").and_then(Value::as_array).ok_or_else(|| call.incomplete("list of nodes"))?;
+        let list = entries(&answer, "nodes").ok_or_else(|| call.incomplete("list of nodes"))?;
         let found = list.iter().filter_map(PoolNode::read);
         let total = answer.get("page").and_then(|page| page.count("total_count"));
         pages.add(total, found.map(|node| (node.id.clone(), node)));

@@ -14,6 +14,8 @@ mod chaos;
 mod crash;
 mod failures;
 mod kinds;
+mod pools;
+mod prices;
 mod reading;
 mod rights;
 mod sizes;

@@ -127,3 +127,43 @@ fn configurations_belong_to_their_groups() {
     let body = client.ess("DescribeScalingConfigurations", &[("ScalingGroupId", "asg-2")]);
     assert_eq!(body["TotalCount"], 0);
 }
+
+#[rstest]
+#[case::by_the_hour(&[], 1.08, 1.08)]
+#[case::by_the_day(&[("PriceUnit", "Day"), ("Amount", "2")], 51.84, 51.84)]
+#[case::spot(&[("SpotStrategy", "SpotAsPriceGo")], 1.08, 0.38)]
+#[case::a_large_disk(&[("SystemDisk.Category", "cloud_essd"), ("SystemDisk.Size", "500")], 2.0, 2.0)]
+fn prices_depend_on_what_is_asked(#[case] more: &[(&str, &str)], #[case] original: f64, #[case] trade: f64) {
+    let mut scenario = Scenario::default();
+    scenario.types[0].price_per_hour = Some(1.0);
+    let mut client = Client::new(scenario);
+    let mut parameters = vec![("ResourceType", "instance"), ("InstanceType", "ecs.g7.xlarge")];
+    parameters.extend(more);
+    let (status, body) = client.ask(ECS, "DescribePrice", &parameters);
+    let price = &body["PriceInfo"]["Price"];
+    assert_eq!((status, &price["Currency"]), (200, &"CNY".into()), "{body}");
+    assert_eq!((&price["OriginalPrice"], &price["TradePrice"]), (&original.into(), &trade.into()));
+}
+
+#[rstest]
+#[case::of_nothing(&[], 400, "MissingParameter")]
+#[case::of_no_type(&[("InstanceType", "ecs.none.large")], 404, "InvalidInstanceType.ValueNotSupported")]
+#[case::by_the_second(&[("InstanceType", "ecs.g7.xlarge"), ("PriceUnit", "Second")], 400, "InvalidParameter")]
+fn a_price_of_what_does_not_exist_is_refused(
+    #[case] parameters: &[(&str, &str)],
+    #[case] status: u16,
+    #[case] code: &str,
+) {
+    let (found, body) = Client::new(Scenario::default()).ask(ECS, "DescribePrice", parameters);
+    assert_eq!(found, status, "{body}");
+    assert!(body["Code"].as_str().unwrap().starts_with(code), "{body}");
+}
+
+#[test]
+fn prices_need_their_permission() {
+    let mut scenario = Scenario::default();
+    scenario.keys[0].allow = vec!["ecs:DescribeInstanceTypes".to_owned()];
+    let (status, body) = Client::new(scenario).ask(ECS, "DescribePrice", &[("InstanceType", "ecs.g7.xlarge")]);
+    assert_eq!((status, &body["Code"]), (403, &"Forbidden.RAM".into()), "{body}");
+    assert!(body.to_string().contains("ecs:DescribePrice"), "{body}");
+}

@@ -22,6 +22,9 @@ use super::{CredentialError, Exposed, Signer};
 use crate::Pending;
 use crate::clock::Clock;
 
+/// How the codes begin that are about the token of a temporary key: expired, malformed, another key's.
+const REFUSED_TOKEN: &[u8] = b"InvalidSecurityToken";
+
 /// Which of AliCloud's two signatures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Generation {
@@ -109,6 +112,11 @@ impl Signer for Alicloud {
             let stamp = Stamp::new(self.clock.as_ref(), self.nonces.as_ref())?;
             sign(self.generation, request, call, &key, &stamp)
         })
+    }
+
+    fn refused(&self, shown: &Exposed, body: &[u8]) -> bool {
+        let of_the_key = body.windows(REFUSED_TOKEN.len()).any(|window| window == REFUSED_TOKEN);
+        of_the_key && self.keys.refused(shown)
     }
 }
 

@@ -1,6 +1,7 @@
 mod attacks;
 mod counts;
 mod properties;
+mod renewal;
 
 use std::sync::Mutex;
 
@@ -16,7 +17,7 @@ use super::outgoing::PATIENCE;
 use super::*;
 use crate::Pending;
 use crate::clock::StoppedClock;
-use crate::credentials::{Exposed, Signer};
+use crate::credentials::Signer;
 use crate::observer::{Event, Level, Recorder};
 
 /// Signs with a fixed text.

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use url::Url;
 
 /// Texts that look like addresses, so that something is found.
 fn address_like() -> impl Strategy<Value = String> {

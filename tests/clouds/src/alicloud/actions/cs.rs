@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::cs_nodes;
 use crate::alicloud::AliCloud;
 use crate::alicloud::action::{Action, Work};
 use crate::alicloud::error::ApiError;
@@ -25,6 +26,9 @@ const LIST: Action = action("DescribeClusterNodePools", "cs:DescribeClusterNodeP
 const DETAIL: Action = action("DescribeClusterNodePoolDetail", "cs:DescribeClusterNodePoolDetail", false);
 const MODIFY: Action = action("ModifyClusterNodePool", "cs:ModifyClusterNodePool", true);
 
+const NODES: Action = action("DescribeClusterNodes", "cs:DescribeClusterNodes", false);
+const REMOVE: Action = action("RemoveNodePoolNodes", "cs:RemoveNodePoolNodes", true);
+
 /// Handle a request to the container service.
 pub(in crate::alicloud) fn serve(
     cloud: &mut AliCloud,
@@ -36,6 +40,8 @@ pub(in crate::alicloud) fn serve(
         ("GET", ["clusters", cluster, "nodepools"]) => (&LIST, *cluster, ""),
         ("GET", ["clusters", cluster, "nodepools", pool]) => (&DETAIL, *cluster, *pool),
         ("PUT", ["clusters", cluster, "nodepools", pool]) => (&MODIFY, *cluster, *pool),
+        ("GET", ["clusters", cluster, "nodes"]) => (&NODES, *cluster, ""),
+        ("DELETE", ["clusters", cluster, "nodepools", pool, "nodes"]) => (&REMOVE, *cluster, *pool),
         (method, _) => {
             let text = format!("nothing is at {method} {}", incoming.path);
             return Err(ApiError::missing("InvalidAction.NotFound", text));
@@ -50,9 +56,15 @@ pub(in crate::alicloud) fn serve(
     context.call.caller = caller.key;
     if action.writes {
         cloud.kept.writing(context.now);
-        return resize(cloud, incoming, cluster, pool, context);
+        return match action.name {
+            "RemoveNodePoolNodes" => cs_nodes::remove(&mut cloud.kept.world, incoming, cluster, pool, context),
+            _ => resize(cloud, incoming, cluster, pool, context),
+        };
     }
     let world = cloud.kept.seen(context.now, context.stale_for());
+    if action.name == "DescribeClusterNodes" {
+        return cs_nodes::list(world, incoming, cluster);
+    }
     if pool.is_empty() {
         let pools = world.groups.values().filter(|group| belongs(group, cluster));
         return Ok(json!({"nodepools": pools.map(|group| show(world, group)).collect::<Vec<Value>>()}));
@@ -60,11 +72,11 @@ pub(in crate::alicloud) fn serve(
     find(world, cluster, pool).map(|group| show(world, group))
 }
 
-fn belongs(group: &Group, cluster: &str) -> bool {
+pub(super) fn belongs(group: &Group, cluster: &str) -> bool {
     group.tags.get(CLUSTER_TAG).is_some_and(|owner| owner == cluster)
 }
 
-fn find<'a>(world: &'a World, cluster: &str, pool: &str) -> Result<&'a Group, ApiError> {
+pub(super) fn find<'a>(world: &'a World, cluster: &str, pool: &str) -> Result<&'a Group, ApiError> {
     let group = pool.strip_prefix("np-").and_then(|group| world.groups.get(group));
     let missing = || ApiError::missing("ErrorNodePoolNotFound", format!("the node pool {pool} does not exist"));
     group.filter(|group| belongs(group, cluster)).ok_or_else(missing)

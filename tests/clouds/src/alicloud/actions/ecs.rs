@@ -1,4 +1,4 @@
-//! ECS: types, machines, launch templates.
+//! ECS: types, machines, launch templates. Prices are beside it.
 
 use serde_json::{Value, json};
 
@@ -56,6 +56,7 @@ pub const ACTIONS: &[Action] = &[
         ],
         launch_templates,
     ),
+    super::price::PRICE,
 ];
 
 /// So many of the entries, from where the token says, and the token for the rest.

@@ -1,6 +1,7 @@
 //! What the operations do.
 
 pub mod cs;
+mod cs_nodes;
 pub mod ecs;
 mod ess_read;
 mod ess_resize;
@@ -8,6 +9,7 @@ mod ess_withdraw;
 pub mod location;
 pub mod metadata;
 mod page;
+mod price;
 mod show;
 pub mod sts;
 pub mod vpc;

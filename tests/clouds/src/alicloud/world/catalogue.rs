@@ -82,6 +82,8 @@ pub struct InstanceType {
     pub gpu: u32,
     /// Name of the GPU.
     pub gpu_name: String,
+    /// Price for an hour, without disks; none: made up from its parts.
+    pub price_per_hour: Option<f64>,
 }
 
 impl Default for InstanceType {
@@ -93,6 +95,7 @@ impl Default for InstanceType {
             architecture: "X86".to_owned(),
             gpu: 0,
             gpu_name: String::new(),
+            price_per_hour: None,
         }
     }
 }

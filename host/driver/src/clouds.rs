@@ -12,6 +12,8 @@ use plimsoll_model::{Cluster, Template};
 use plimsoll_plugins::Provider;
 use plimsoll_plugins::provider::RefreshRequest;
 
+use crate::acting::Api;
+
 /// How long a write may take.
 const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,7 +31,7 @@ struct Attached {
 }
 
 /// All providers.
-pub(crate) struct Clouds {
+pub struct Clouds {
     attached: Vec<Attached>,
     /// Groups of all providers.
     snapshot: Snapshot,
@@ -41,7 +43,8 @@ pub(crate) struct Clouds {
 }
 
 impl Clouds {
-    pub(crate) fn new(providers: Vec<Provider>) -> Self {
+    /// Clouds of which nothing was read yet.
+    pub fn new(providers: Vec<Provider>) -> Self {
         Self {
             attached: providers.into_iter().map(Attached::new).collect(),
             snapshot: Snapshot::default(),
@@ -53,17 +56,17 @@ impl Clouds {
     }
 
     /// Puts one provider in the place of all. What was known of the cloud stays until the new one has read it.
-    pub(crate) fn replace(&mut self, provider: Provider) {
+    pub fn replace(&mut self, provider: Provider) {
         let snapshot = self.attached.drain(..).next().map(|attached| attached.snapshot).unwrap_or_default();
         self.attached.push(Attached { snapshot, ..Attached::new(provider) });
     }
 
     /// Reads every cloud. A provider that fails keeps its last good state, marked as not read, so that nothing is
     /// written on the strength of it; the others are not affected. Returns what went wrong.
-    pub(crate) async fn refresh(&mut self, cluster: &Cluster) -> Vec<String> {
+    pub async fn refresh(&mut self, api: &impl Api) -> Vec<String> {
         let mut troubles = Vec::new();
         for attached in &mut self.attached {
-            attached.trouble = attached.refresh(cluster).await.err();
+            attached.trouble = attached.refresh(api).await.err();
             troubles.extend(attached.trouble.as_ref().map(ToString::to_string));
         }
         troubles.extend(self.unite());
@@ -128,7 +131,8 @@ impl Clouds {
         self.prices = all;
     }
 
-    pub(crate) fn view(&self) -> CloudView<'_> {
+    /// What is known.
+    pub fn view(&self) -> CloudView<'_> {
         CloudView {
             snapshot: &self.snapshot,
             capabilities: &self.capabilities,
@@ -212,13 +216,14 @@ impl Attached {
         }
     }
 
-    async fn refresh(&mut self, cluster: &Cluster) -> Result<(), CloudError> {
+    async fn refresh(&mut self, api: &impl Api) -> Result<(), CloudError> {
         let failed = plimsoll_plugins::CallError::into_cloud_error;
         let capabilities = match &self.capabilities {
             Some(known) => known.clone(),
             None => self.provider.capabilities().await.map_err(failed)?,
         };
-        let nodes = if capabilities.features.needs_node_hints { hints(cluster, &capabilities) } else { vec![] };
+        let wanted = capabilities.features.needs_node_hints;
+        let nodes = if wanted { api.with(|cluster| hints(cluster, &capabilities)) } else { vec![] };
         self.capabilities = Some(capabilities);
         let request = RefreshRequest { previous_revision: self.revision.clone(), only_groups: vec![], nodes };
         let refresh = self.provider.refresh(request).await.map_err(failed)?;

@@ -1,0 +1,129 @@
+//! Answers the core: expanders and clouds are components, the API server is whatever the driver has.
+
+use std::future::Future;
+
+use plimsoll_core::cloud::{CloudError, ErrorClass, ErrorScope};
+use plimsoll_core::observation::CloudView;
+use plimsoll_core::ranking::{RankRequest, Ranking};
+use plimsoll_core::{Action, Memory, Outcome};
+use plimsoll_model::Cluster;
+use plimsoll_plugins::Library;
+
+use crate::clouds::Clouds;
+use crate::steps::Answers;
+
+/// A cluster: what is there, and what the loop writes to its API server. Errors are in words.
+pub trait Api: Sync {
+    /// Looks at the cluster as it is now. Names and templates that the loop needs may be added to its tables, so that they
+    /// mean the same next time.
+    fn with<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> T;
+    /// The clouds were read: a cluster whose nodes follow from them moves on.
+    fn follow(&self, clouds: CloudView<'_>) {
+        let _ = clouds;
+    }
+    /// Whether this process may still write, checked before every write.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not, such as a lost lease.
+    fn fence(&self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Marks a node as being deleted, and cordons it if asked to.
+    fn taint(&self, node: &str, cordon: bool) -> impl Future<Output = Result<(), String>> + Send;
+    /// Takes the mark off again.
+    fn untaint(&self, node: &str) -> impl Future<Output = Result<(), String>> + Send;
+    /// Evicts a pod by its UID. A refusal is no failure: it is tried again in the next loop.
+    fn evict(&self, uid: &str) -> impl Future<Output = ()> + Send;
+}
+
+/// Where the memory of the loop outlives the process.
+pub trait Store: Send + Sync {
+    /// Keeps what must not be forgotten. Called before every write and at the end of every loop.
+    fn save(&mut self, memory: &Memory) -> impl Future<Output = ()> + Send;
+}
+
+/// Nothing outlives the process.
+impl Store for () {
+    async fn save(&mut self, _: &Memory) {}
+}
+
+/// Everybody who answers during one loop.
+pub(crate) struct Acting<'a, A, S> {
+    pub(crate) api: &'a A,
+    pub(crate) store: &'a mut S,
+    pub(crate) clouds: &'a Clouds,
+    pub(crate) library: &'a Library,
+    /// What the loop sees; actions refer to it by position.
+    pub(crate) cluster: &'a Cluster,
+}
+
+impl<A: Api, S> Acting<'_, A, S> {
+    fn node(&self, index: usize) -> &str {
+        self.cluster.nodes.get(index).map(|node| self.cluster.text(node.name)).unwrap_or_default()
+    }
+
+    async fn write(&self, action: &Action) -> Outcome {
+        match action {
+            Action::Increase { intent, group, delta, expected_target, reason } => {
+                let key = intent.idempotency_key();
+                let call = self.clouds.increase(group, *delta, *expected_target, key, reason.clone());
+                Outcome::Size(call.await)
+            }
+            Action::DecreaseTarget { intent, group, delta, expected_target, reason } => {
+                let key = intent.idempotency_key();
+                let call = self.clouds.decrease(group, *delta, *expected_target, key, reason.clone());
+                Outcome::Size(call.await)
+            }
+            Action::Delete { intent, group, instances, expected_target, min_size, reason } => {
+                let key = intent.idempotency_key();
+                let instances = instances.clone();
+                let call = self.clouds.delete(group, instances, *expected_target, *min_size, key, reason.clone());
+                Outcome::Delete(call.await)
+            }
+            Action::Taint { node, cordon } => Outcome::Api(self.api.taint(self.node(*node), *cordon).await),
+            Action::Untaint { node } => Outcome::Api(self.api.untaint(self.node(*node)).await),
+            Action::Evict { pods, .. } => {
+                for pod in pods.iter().filter_map(|&pod| self.cluster.pods.get(pod)) {
+                    self.api.evict(&pod.uid).await;
+                }
+                Outcome::Api(Ok(()))
+            }
+        }
+    }
+}
+
+impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
+    async fn rank(&mut self, expander: &str, request: &RankRequest) -> Ranking {
+        self.library.rank(expander, request).await
+    }
+
+    async fn act(&mut self, action: &Action) -> Outcome {
+        match self.api.fence() {
+            Ok(()) => self.write(action).await,
+            Err(why) => fenced(action, why),
+        }
+    }
+
+    async fn remember(&mut self, memory: &Memory) {
+        self.store.save(memory).await;
+    }
+}
+
+/// A write that was never sent, since this process may not write any more.
+fn fenced(action: &Action, why: String) -> Outcome {
+    let error = CloudError {
+        class: ErrorClass::Conflict,
+        scope: ErrorScope::Provider,
+        code: String::new(),
+        message: why.clone(),
+        retry_after: None,
+        outcome_unknown: false,
+        request_id: None,
+    };
+    match action {
+        Action::Increase { .. } | Action::DecreaseTarget { .. } => Outcome::Size(Err(error)),
+        Action::Delete { .. } => Outcome::Delete(Err(error)),
+        Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Err(why)),
+    }
+}

@@ -1,0 +1,26 @@
+//! The real core and the real components against an in-memory cluster and cloud in which everything fails.
+//!
+//! ```text
+//!  seed ──► Scenario (settings, pools, workloads, what happens when) ──► Stage::play ──► Report, or a Violation
+//!                                                                          │
+//!            World (cluster, cloud)  ◄── Cloud (requests of the provider) ─┤   each with the faults that the
+//!                                    ◄── Server (writes to the API) ───────┤   scenario asks for, and with a look
+//!                                    ◄── Disk (what outlives the process) ─┘   at what passes: the invariants
+//! ```
+//!
+//! A seed always plays the same. What it breaks can be replayed by the command that the report prints, and is shrunk to the
+//! few happenings that are needed.
+
+mod cloud;
+mod end;
+mod faults;
+mod scenario;
+mod server;
+mod shrink;
+mod stage;
+mod violation;
+
+pub use scenario::Scenario;
+pub use shrink::shrink;
+pub use stage::{Components, Report, play};
+pub use violation::{Invariant, Violation};

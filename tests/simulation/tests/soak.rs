@@ -1,0 +1,38 @@
+//! Some seeds of the fault simulation; `make soak` plays many more.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by a panic")]
+
+use std::path::Path;
+
+use plimsoll_tests_simulation::{Components, Scenario, play};
+
+const SEEDS: u64 = 50;
+
+fn play_some(first: u64) {
+    let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
+    for seed in (first..SEEDS).step_by(2) {
+        if let Err(violation) = play(&components, &Scenario::draw(seed, 24), None).unwrap() {
+            panic!("seed {seed}: {violation}\nreplay: soak --seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn even_seeds_break_nothing() {
+    play_some(0);
+}
+
+#[test]
+fn odd_seeds_break_nothing() {
+    play_some(1);
+}
+
+#[test]
+fn a_seed_always_plays_the_same() {
+    let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
+    let scenario = Scenario::draw(7, 24);
+    let report = |_| play(&components, &scenario, None).unwrap().unwrap();
+    let (one, other) = (report(0), report(1));
+    assert_eq!(one, other);
+    assert!(one.increases > 0 && one.deletions > 0);
+}
