@@ -228,6 +228,8 @@ pub enum NodeReason {
     Cooldown(&'static str, Option<Time>),
     /// A lower limit of the whole cluster.
     Limit(Limit),
+    /// Its group has all of its nodes or none, and others of them stay.
+    AllOrNothing,
     /// As many nodes as may go at a time go already.
     Budget(&'static str, u32),
     /// Its utilization cannot be told.
@@ -254,6 +256,7 @@ impl NodeReason {
             Self::NotUnreadyLongEnough(..) => "NotUnreadyLongEnough",
             Self::Cooldown(..) => "InCooldown",
             Self::Limit(_) => "MinimalResourceLimitExceeded",
+            Self::AllOrNothing => "AtomicScaleDownFailed",
             Self::Budget(..) => "ScaleDownBudget",
             Self::Unknown(_) => "UnexpectedError",
             Self::Unreadable(_) => "NodeGroupUnreadable",
@@ -287,6 +290,7 @@ impl NodeReason {
             Self::Cooldown(flag, Some(until)) => format!("scale-down waits until {until} ({flag})"),
             Self::Cooldown(flag, None) => format!("scale-down waits ({flag})"),
             Self::Limit(limit) => format!("cluster limit: {limit}"),
+            Self::AllOrNothing => "its group has all of its nodes or none, and others of them stay".into(),
             Self::Budget(flag, count) => format!("{flag} lets {count} nodes go at a time"),
             Self::Unknown(error) => error.to_string(),
             Self::Unreadable(error) => format!("its group could not be read: {error}"),
@@ -470,6 +474,8 @@ pub struct Plan {
     pub nodes: Vec<NodeVerdict>,
     /// What an operator should know.
     pub warnings: Vec<Warning>,
+    /// Groups that could not grow from the start, with the reason. Only told where some pod needs a node.
+    pub skipped: Vec<(GroupId, GroupReason)>,
     /// Nodes that are on their way, by group.
     pub upcoming: Vec<(GroupId, u32)>,
     /// How many options were chosen.

@@ -16,7 +16,7 @@ fn run(file: &str) {
         .step_by(every)
         .filter_map(|case| match run_case(case).unwrap() {
             Outcome::Passed { .. } => None,
-            Outcome::Failed { difference } => Some(format!("{}: {difference}", case.id)),
+            Outcome::Failed { difference, .. } => Some(format!("{}: {difference}", case.id)),
         })
         .collect();
     assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));

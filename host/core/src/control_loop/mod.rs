@@ -156,7 +156,7 @@ impl Pending {
     }
 
     /// Puts as many of those that are left as possible on these nodes, in their order.
-    fn take_room(&mut self, snapshot: &mut Snapshot<'_>, nodes: &[NodeId]) {
+    pub(crate) fn take_room(&mut self, snapshot: &mut Snapshot<'_>, nodes: &[NodeId]) {
         let left = self.left();
         if left > 0 && !nodes.is_empty() {
             let runs = snapshot.pack(self.class, left, Candidates::Of(nodes));
@@ -434,6 +434,9 @@ impl<'a> Loop<'a> {
         if rounds && growths.is_empty() && self.turn == Turn::Scarce {
             self.on_to_everybody();
             growths = self.options();
+        }
+        if self.plan.rounds == 0 && self.passes == 0 {
+            self.tell_skipped();
         }
         if !growths.is_empty() {
             let request = self.question(&growths);

@@ -262,7 +262,9 @@ impl Loop<'_> {
         match pod.scheduling {
             Scheduling::Gated => return Some(IgnoreReason::Gated),
             // A file has no history: whoever has not been looked at yet counts as looked at.
-            Scheduling::Unseen if !self.settings.waits_elapsed && pod.nominated_node.is_none() => {
+            Scheduling::Unseen
+                if !self.settings.waits_elapsed && pod.nominated_node.is_none() && !self.is_bypassed(pod) =>
+            {
                 return Some(IgnoreReason::NotUnschedulable);
             }
             Scheduling::Refused => return Some(IgnoreReason::NotUnschedulable),
@@ -279,6 +281,11 @@ impl Loop<'_> {
             && !delay.is_zero()
             && pod.created_at.is_some_and(|created| self.at().since(created) <= delay);
         young.then_some(IgnoreReason::Young(delay))
+    }
+
+    fn is_bypassed(&self, pod: &Pod) -> bool {
+        let scheduler = self.observation.cluster.text(pod.scheduler);
+        self.settings.bypassed_schedulers.iter().any(|name| name == scheduler)
     }
 
     /// Puts pending pods on nodes that are there or on their way.

@@ -22,6 +22,16 @@ impl Loop<'_> {
         self.plan.pods.sort_by_key(|&(pod, _)| pod);
     }
 
+    /// Groups that are closed before anything was chosen, if somebody needs a node.
+    pub(super) fn tell_skipped(&mut self) {
+        if self.pending.iter().all(|pending| pending.left() == 0) {
+            return;
+        }
+        let groups = self.groups.iter().zip(&self.observation.groups);
+        let closed = groups.filter_map(|(state, view)| Some((view.cloud.id.clone(), state.closed.clone()?)));
+        self.plan.skipped = closed.collect();
+    }
+
     fn tell_pods(&mut self) {
         let existing = self.observation.cluster.nodes.len();
         let coming = self.places();

@@ -23,7 +23,10 @@ impl Loop<'_> {
         let mut hopeless: FxHashSet<ClassId> = FxHashSet::default();
         let mut pods_on = self.pending_by_node();
         let mut candidates: Vec<(u32, NodeId)> = Vec::new();
-        for state in &self.groups {
+        for (group, state) in self.groups.iter().enumerate() {
+            if self.is_all_or_nothing(group) {
+                continue;
+            }
             for &node in state.new.iter().skip(usize::try_from(state.asked).unwrap_or(usize::MAX)) {
                 let pods = pods_on.get(&node).into_iter().flatten().map(|&(_, count)| count).sum();
                 candidates.push((pods, node));

@@ -1,0 +1,151 @@
+//! Checks every placement of a plan by the oracle, without the code that made it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use plimsoll_core::plan::{Place as Where, PodOutcome, ScaleDown};
+use plimsoll_core::{Plan, Settings};
+use plimsoll_model::{Cluster, Pod, SpecId, Symbol};
+use plimsoll_scheduling::Gates;
+use plimsoll_scheduling::oracle::{Place, Resident, World};
+
+use crate::scene::{Scene, Turn};
+
+/// A pod that is to be on a place.
+struct Wanted {
+    pod: String,
+    spec: SpecId,
+    at: usize,
+}
+
+/// Whether every pod that the plan places fits where it is said to go. A pod that does not fit yet is tried again after
+/// the others, since some only fit once others are there.
+///
+/// # Errors
+///
+/// The first pod that does not fit.
+pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
+    let cluster = &scene.cluster;
+    let mut world = populated(cluster, &scene.settings);
+    for &node in &turn.starting {
+        let place = world.places.get_mut(node).context("no such node")?;
+        place.closed = true;
+        place.pods.clear();
+    }
+    let mut new: BTreeMap<(String, u32), usize> = BTreeMap::new();
+    for (group, template) in &turn.templates {
+        let upcoming = turn.plan.upcoming.iter().find(|(of, _)| of == group).map_or(0, |&(_, count)| count);
+        let asked = turn.increases.get(group.as_str()).copied().unwrap_or(0);
+        for number in 0..upcoming + asked {
+            let at = world.places.len();
+            world.places.push(Place::copy_of(template, Symbol::nameless(1_000_000 + u32::try_from(at)?)));
+            new.insert((group.to_string(), number), at);
+        }
+    }
+    let mut waiting = Vec::new();
+    for (index, outcome) in &turn.plan.pods {
+        let pod = cluster.pods.get(*index).context("no such pod")?;
+        let place = match outcome {
+            // It counts where it is nominated from the start.
+            PodOutcome::FitsExisting(_) if pod.nominated_node.is_some() => continue,
+            PodOutcome::FitsExisting(place) | PodOutcome::FitsUpcoming(place) | PodOutcome::ScaleUp(place) => place,
+            PodOutcome::NotHelped | PodOutcome::Ignored(_) => continue,
+        };
+        let name = cluster.pod_name(pod);
+        let at = match place {
+            Where::Node(node) => *node,
+            Where::New(group, number) => {
+                let known = new.get(&(group.to_string(), *number));
+                *known.with_context(|| format!("{name} is on {group}#{number}, which nobody asked for"))?
+            }
+        };
+        waiting.push(Wanted { pod: name, spec: pod.spec, at });
+    }
+    place_all(cluster, &mut world, waiting)
+}
+
+/// Whether every pod that moves fits where it goes, once its node is gone, in the order of the removals.
+///
+/// # Errors
+///
+/// The first pod that does not fit.
+pub(crate) fn removals(scene: &Scene, plan: &Plan, removals: &[ScaleDown]) -> anyhow::Result<()> {
+    let cluster = &scene.cluster;
+    let mut world = populated(cluster, &scene.settings);
+    // Pending pods that found room come first.
+    let mut waiting = Vec::new();
+    for (index, outcome) in &plan.pods {
+        if let (PodOutcome::FitsExisting(Where::Node(node)), Some(pod)) = (outcome, cluster.pods.get(*index))
+            && pod.nominated_node.is_none()
+        {
+            waiting.push(Wanted { pod: cluster.pod_name(pod), spec: pod.spec, at: *node });
+        }
+    }
+    place_all(cluster, &mut world, waiting)?;
+    for removal in removals {
+        let place = world.places.get_mut(removal.node).context("no such node")?;
+        place.closed = true;
+        let mut waiting = Vec::new();
+        for (index, to) in &removal.moves {
+            let pod = cluster.pods.get(*index).context("no such pod")?;
+            let resident = resident(pod);
+            if let Some(place) = world.places.get_mut(removal.node)
+                && let Some(at) = place.pods.iter().position(|other| *other == resident)
+            {
+                place.pods.swap_remove(at);
+            }
+            match to {
+                Where::Node(at) => {
+                    ensure!(
+                        !removals.iter().any(|other| other.node == *at),
+                        "{} moves to a node that goes itself",
+                        cluster.pod_name(pod)
+                    );
+                    waiting.push(Wanted { pod: cluster.pod_name(pod), spec: pod.spec, at: *at });
+                }
+                Where::New(group, number) => anyhow::bail!("a pod moves to {group}#{number}"),
+            }
+        }
+        place_all(cluster, &mut world, waiting)?;
+    }
+    Ok(())
+}
+
+fn resident(pod: &Pod) -> Resident {
+    Resident { spec: pod.held, terminating: pod.deletion.is_some() }
+}
+
+/// All nodes with the pods that count there.
+fn populated<'c>(cluster: &'c Cluster, settings: &Settings) -> World<'c> {
+    let mut world = World::new(cluster, Gates::default());
+    for pod in &cluster.pods {
+        let expendable = cluster.specs[pod.spec]
+            .priority
+            .is_some_and(|priority| priority < settings.expendable_pods_priority_cutoff);
+        let gone = pod.is_terminal() || (pod.node.is_none() && pod.deletion.is_some());
+        let at = pod.counts_on().and_then(|name| cluster.nodes.iter().position(|node| node.name == name));
+        if let Some(place) = at.filter(|_| !expendable && !gone).and_then(|at| world.places.get_mut(at)) {
+            place.pods.push(resident(pod));
+        }
+    }
+    world
+}
+
+fn place_all(cluster: &Cluster, world: &mut World<'_>, mut waiting: Vec<Wanted>) -> anyhow::Result<()> {
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        waiting.retain(|wanted| {
+            if world.refusal(&cluster.specs[wanted.spec], wanted.at).is_some() {
+                return true;
+            }
+            let place = world.places.get_mut(wanted.at);
+            place.into_iter().for_each(|place| place.pods.push(Resident { spec: wanted.spec, terminating: false }));
+            false
+        });
+        if let Some(first) = waiting.first().filter(|_| waiting.len() == before) {
+            let refusal = world.refusal(&cluster.specs[first.spec], first.at);
+            anyhow::bail!("pod {} does not fit place {}: {refusal:?}; {before} pods do not", first.pod, first.at);
+        }
+    }
+    Ok(())
+}

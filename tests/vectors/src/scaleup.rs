@@ -1,0 +1,147 @@
+//! `scaleup`: one loop that chooses one option.
+//!
+//! The result, the groups that are skipped and the pods that nothing helps must be the peer's. The same groups must grow
+//! by the same number, or fewer nodes must help no fewer pods. Every placement is checked by the oracle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use plimsoll_core::plan::{GroupReason, Limit, PodOutcome};
+use serde::Deserialize;
+
+use crate::case::Case;
+use crate::scene::{Scene, Turn};
+use crate::{Difference, Outcome, audit};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Answer {
+    result: String,
+    increases: BTreeMap<String, u32>,
+    pods_triggered_scale_up: BTreeMap<String, u32>,
+    unhelped_pods: BTreeMap<String, u32>,
+    skipped: BTreeMap<String, BTreeSet<String>>,
+}
+
+pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::new(case)?;
+    scene.settings.scale_up_rounds = Some(1);
+    let turn = scene.turn(case.at()?);
+    let ours = told(&scene, &turn);
+    let mut differences = Vec::new();
+    if let Err(error) = audit::growth(&scene, &turn) {
+        differences.push(Difference::new("a placement is invalid", format!("{error:#}")));
+    }
+    let answers = if case.expect_any_of.is_empty() { std::slice::from_ref(&case.expect) } else { &case.expect_any_of };
+    let mut best: Option<Vec<Difference>> = None;
+    for answer in answers {
+        let answer: Answer = serde_json::from_value(answer.clone()).context("expect")?;
+        let found = compare(&answer, &ours);
+        if best.as_ref().is_none_or(|best| found.len() < best.len()) {
+            best = Some(found);
+        }
+    }
+    differences.extend(best.unwrap_or_default());
+    Ok(Outcome::of_all(&differences))
+}
+
+/// Our answer in the peer's words.
+fn told(scene: &Scene, turn: &Turn) -> Answer {
+    let mut ours = Answer { increases: turn.increases.clone(), ..Answer::default() };
+    let entry = |pod: usize| scene.entries.get(pod).cloned().unwrap_or_default();
+    for (pod, outcome) in &turn.plan.pods {
+        if matches!(outcome, PodOutcome::ScaleUp(_)) {
+            *ours.pods_triggered_scale_up.entry(entry(*pod)).or_default() += 1;
+        }
+    }
+    let skipped: BTreeMap<&str, &GroupReason> =
+        turn.plan.skipped.iter().map(|(group, reason)| (group.as_str(), reason)).collect();
+    for class in &turn.plan.not_helped {
+        // What would fit some group that was looked at is not unhelped, only not chosen.
+        let hopeless = |(group, reason): &(plimsoll_core::cloud::GroupId, GroupReason)| {
+            matches!(reason, GroupReason::Refused(_)) || skipped.contains_key(group.as_str())
+        };
+        if class.reasons.iter().all(hopeless) {
+            for &pod in &class.pods {
+                *ours.unhelped_pods.entry(entry(pod)).or_default() += 1;
+            }
+        }
+    }
+    if !ours.unhelped_pods.is_empty() {
+        ours.skipped = skipped.iter().map(|(group, reason)| ((*group).to_owned(), words(reason))).collect();
+    }
+    ours.result = result(scene, turn).to_owned();
+    ours
+}
+
+fn result(scene: &Scene, turn: &Turn) -> &'static str {
+    if !scene.settings.scale_up_from_zero && turn.ready == 0 {
+        return "LoopAborted";
+    }
+    let is = |wanted: fn(&PodOutcome) -> bool| turn.plan.pods.iter().any(|(_, outcome)| wanted(outcome));
+    if is(|outcome| matches!(outcome, PodOutcome::ScaleUp(_))) {
+        return "ScaleUpSuccessful";
+    }
+    if !is(|outcome| matches!(outcome, PodOutcome::NotHelped)) {
+        return "ScaleUpNotNeeded";
+    }
+    let full =
+        scene.settings.max_nodes_total.is_some_and(|most| usize::try_from(most).is_ok_and(|most| turn.ready >= most));
+    if full { "ScaleUpLimitedByMaxNodesTotal" } else { "ScaleUpNoOptionsAvailable" }
+}
+
+/// Why a group is skipped, as the peer says it.
+fn words(reason: &GroupReason) -> BTreeSet<String> {
+    let quota = |resource: &str| format!("exceeded quota: \"cluster-wide\", resources: {resource}");
+    let words = match reason {
+        GroupReason::AtMaxSize(_) => "max node group size reached".to_owned(),
+        GroupReason::BackedOff { .. } => "in backoff after failed scale-up".to_owned(),
+        GroupReason::Limit(Limit::Cores(_)) => quota("cpu"),
+        GroupReason::Limit(Limit::Memory(_)) => quota("memory"),
+        GroupReason::Limit(Limit::Gpu(model, _)) => quota(model),
+        GroupReason::Limit(Limit::Nodes(_)) => "atomic scale-up exceeds cluster node count limit".to_owned(),
+        GroupReason::NoTemplate(_) | GroupReason::Unreadable(_) | GroupReason::Inactive(_) => {
+            "not ready for scale-up".to_owned()
+        }
+        other => other.to_string(),
+    };
+    BTreeSet::from([words])
+}
+
+fn compare(peer: &Answer, ours: &Answer) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    // Without pods to help the peer reports nothing where it fills groups up afterwards.
+    let expected = if peer.result == "NotReported" { "ScaleUpNotNeeded" } else { &peer.result };
+    if ours.result != expected {
+        let text = format!("peer {} {:?}, we {} {:?}", peer.result, peer.increases, ours.result, ours.increases);
+        differences.push(Difference::new("another result", text));
+    }
+    if ours.unhelped_pods != peer.unhelped_pods {
+        let text = format!("peer {:?}, we {:?}", peer.unhelped_pods, ours.unhelped_pods);
+        differences.push(Difference::new("other unhelped pods", text));
+    }
+    // Only told where some pod stayed unhelped.
+    if !peer.unhelped_pods.is_empty() && ours.skipped != peer.skipped {
+        let text = format!("peer {:?}, we {:?}", peer.skipped, ours.skipped);
+        differences.push(Difference::new("other skipped groups", text));
+    }
+    if ours.increases != peer.increases && ours.result == expected {
+        let sum = |counts: &BTreeMap<String, u32>| counts.values().sum::<u32>();
+        let (nodes, pods) = (sum(&ours.increases), sum(&ours.pods_triggered_scale_up));
+        let (peer_nodes, peer_pods) = (sum(&peer.increases), sum(&peer.pods_triggered_scale_up));
+        if nodes >= peer_nodes || pods < peer_pods {
+            let cause = match (nodes.cmp(&peer_nodes), pods.cmp(&peer_pods)) {
+                (_, std::cmp::Ordering::Less) => "fewer pods are helped",
+                (std::cmp::Ordering::Greater, _) => "more nodes are asked for",
+                _ => "other groups grow by as many nodes",
+            };
+            let text = format!(
+                "peer {:?} for {:?}, we {:?} for {:?}",
+                peer.increases, peer.pods_triggered_scale_up, ours.increases, ours.pods_triggered_scale_up
+            );
+            differences.push(Difference::new(cause, text));
+        }
+    }
+    differences
+}
