@@ -82,6 +82,13 @@ pub enum GroupReason {
     Unreadable(CloudError),
     /// Somebody suspended it, or it is being deleted.
     Inactive(&'static str),
+    /// Too many of the nodes that it should have are not there or not ready, and nobody waits for them.
+    Missing {
+        /// Nodes that it should have.
+        wanted: u32,
+        /// Those of them that are ready.
+        ready: u32,
+    },
     /// A limit of the whole cluster.
     Limit(Limit),
     /// It refused to grow in this very loop.
@@ -101,7 +108,7 @@ impl GroupReason {
     pub fn plugin(&self) -> &'static str {
         match self {
             Self::Refused(refusal) => refusal.predicate,
-            Self::AtMaxSize(_) | Self::Inactive(_) | Self::Unreadable(_) => "NodeGroup",
+            Self::AtMaxSize(_) | Self::Missing { .. } | Self::Inactive(_) | Self::Unreadable(_) => "NodeGroup",
             Self::BackedOff { .. } | Self::Failed(_) => "Backoff",
             Self::NoTemplate(_) => "Template",
             Self::Limit(_) => "ResourceLimits",
@@ -121,6 +128,9 @@ impl fmt::Display for GroupReason {
             Self::NoTemplate(problem) => problem.fmt(f),
             Self::Unreadable(error) => write!(f, "could not be read: {error}"),
             Self::Inactive(state) => write!(f, "is {state}"),
+            Self::Missing { wanted, ready } => {
+                write!(f, "only {ready} of its {wanted} nodes are ready, so it is left alone until more are")
+            }
             Self::Limit(limit) => write!(f, "cluster limit reached: {limit}"),
             Self::Failed(error) => write!(f, "refused to grow: {error}"),
             Self::Guarded(rule) => rule.fmt(f),

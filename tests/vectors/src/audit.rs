@@ -27,11 +27,15 @@ struct Wanted {
 pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
     let cluster = &scene.cluster;
     let mut world = populated(cluster, &scene.settings);
-    for &node in &turn.starting {
-        let place = world.places.get_mut(node).context("no such node")?;
-        place.closed = true;
-        place.pods.clear();
+    // What is still starting is no place yet: not even one that spreading looks at.
+    let mut existing: Vec<Option<usize>> = Vec::new();
+    let mut places = Vec::new();
+    for (node, place) in std::mem::take(&mut world.places).into_iter().enumerate() {
+        let stays = !turn.starting.contains(&node);
+        existing.push(stays.then_some(places.len()));
+        places.extend(stays.then_some(place));
     }
+    world.places = places;
     let mut new: BTreeMap<(String, u32), usize> = BTreeMap::new();
     for (group, template) in &turn.templates {
         let upcoming = turn.plan.upcoming.iter().find(|(of, _)| of == group).map_or(0, |&(_, count)| count);
@@ -53,7 +57,10 @@ pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
         };
         let name = cluster.pod_name(pod);
         let at = match place {
-            Where::Node(node) => *node,
+            Where::Node(node) => {
+                let known = existing.get(*node).copied().flatten();
+                known.with_context(|| format!("{name} is on a node that is not there yet"))?
+            }
             Where::New(group, number) => {
                 let known = new.get(&(group.to_string(), *number));
                 *known.with_context(|| format!("{name} is on {group}#{number}, which nobody asked for"))?

@@ -21,7 +21,17 @@ struct Answer {
     increases: BTreeMap<String, u32>,
     pods_triggered_scale_up: BTreeMap<String, u32>,
     unhelped_pods: BTreeMap<String, u32>,
+    pods_awaiting_evaluation: BTreeMap<String, u32>,
     skipped: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Our answer, and how many pods it deals with.
+struct Ours {
+    answer: Answer,
+    /// Pods that need a node.
+    pending: u32,
+    /// Those of them that fit somewhere in the end.
+    helped: u32,
 }
 
 pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
@@ -35,22 +45,37 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     }
     let answers = if case.expect_any_of.is_empty() { std::slice::from_ref(&case.expect) } else { &case.expect_any_of };
     let mut best: Option<Vec<Difference>> = None;
+    let mut better = false;
     for answer in answers {
         let answer: Answer = serde_json::from_value(answer.clone()).context("expect")?;
-        let found = compare(&answer, &ours);
+        if is_better(&answer, &ours) {
+            better = true;
+            best = Some(vec![]);
+            break;
+        }
+        let found = compare(&answer, &ours.answer);
         if best.as_ref().is_none_or(|best| found.len() < best.len()) {
             best = Some(found);
         }
     }
     differences.extend(best.unwrap_or_default());
-    Ok(Outcome::of_all(&differences))
+    Ok(match Outcome::of_all(&differences) {
+        Outcome::Passed { .. } => Outcome::passed(better.then_some("better than the peer")),
+        failed @ Outcome::Failed { .. } => failed,
+    })
 }
 
 /// Our answer in the peer's words.
-fn told(scene: &Scene, turn: &Turn) -> Answer {
+fn told(scene: &Scene, turn: &Turn) -> Ours {
     let mut ours = Answer { increases: turn.increases.clone(), ..Answer::default() };
     let entry = |pod: usize| scene.entries.get(pod).cloned().unwrap_or_default();
+    let (mut pending, mut helped) = (0, 0);
     for (pod, outcome) in &turn.plan.pods {
+        let nominated = scene.cluster.pods.get(*pod).is_none_or(|pod| pod.counts_on().is_some());
+        if !nominated && !matches!(outcome, PodOutcome::Ignored(_)) {
+            pending += 1;
+            helped += u32::from(*outcome != PodOutcome::NotHelped);
+        }
         if matches!(outcome, PodOutcome::ScaleUp(_)) {
             *ours.pods_triggered_scale_up.entry(entry(*pod)).or_default() += 1;
         }
@@ -69,10 +94,19 @@ fn told(scene: &Scene, turn: &Turn) -> Answer {
         }
     }
     if !ours.unhelped_pods.is_empty() {
-        ours.skipped = skipped.iter().map(|(group, reason)| ((*group).to_owned(), words(reason))).collect();
+        // Without all-or-nothing groups the peer does not skip for want of nodes in the cluster.
+        let told = skipped.iter().filter(|(group, reason)| {
+            !matches!(reason, GroupReason::Limit(Limit::Nodes(_))) || is_all_or_nothing(scene, group)
+        });
+        ours.skipped = told.map(|(group, reason)| ((*group).to_owned(), words(reason))).collect();
     }
     ours.result = result(scene, turn).to_owned();
-    ours
+    Ours { answer: ours, pending, helped }
+}
+
+fn is_all_or_nothing(scene: &Scene, group: &str) -> bool {
+    let found = scene.snapshot.groups.iter().find(|found| found.id.as_str() == group);
+    found.is_some_and(|group| group.options.zero_or_max == Some(true))
 }
 
 fn result(scene: &Scene, turn: &Turn) -> &'static str {
@@ -101,12 +135,28 @@ fn words(reason: &GroupReason) -> BTreeSet<String> {
         GroupReason::Limit(Limit::Memory(_)) => quota("memory"),
         GroupReason::Limit(Limit::Gpu(model, _)) => quota(model),
         GroupReason::Limit(Limit::Nodes(_)) => "atomic scale-up exceeds cluster node count limit".to_owned(),
-        GroupReason::NoTemplate(_) | GroupReason::Unreadable(_) | GroupReason::Inactive(_) => {
-            "not ready for scale-up".to_owned()
-        }
+        GroupReason::Missing { .. }
+        | GroupReason::NoTemplate(_)
+        | GroupReason::Unreadable(_)
+        | GroupReason::Inactive(_) => "not ready for scale-up".to_owned(),
         other => other.to_string(),
     };
     BTreeSet::from([words])
+}
+
+fn sum(counts: &BTreeMap<String, u32>) -> u32 {
+    counts.values().sum()
+}
+
+/// Whether we help no fewer pods with fewer nodes, or more with no more. The peer does not tell which pods found room on
+/// nodes that are there or coming: all that it does not report as left over count as helped.
+fn is_better(peer: &Answer, ours: &Ours) -> bool {
+    let left = sum(&peer.unhelped_pods) + sum(&peer.pods_awaiting_evaluation);
+    let theirs = ours.pending.saturating_sub(left);
+    let (nodes, peer_nodes) = (sum(&ours.answer.increases), sum(&peer.increases));
+    let fewer_left = |(pod, count): (&String, &u32)| peer.unhelped_pods.get(pod).is_some_and(|theirs| count <= theirs);
+    ours.answer.unhelped_pods.iter().all(fewer_left)
+        && ((nodes < peer_nodes && ours.helped >= theirs) || (nodes <= peer_nodes && ours.helped > theirs))
 }
 
 fn compare(peer: &Answer, ours: &Answer) -> Vec<Difference> {
@@ -127,7 +177,6 @@ fn compare(peer: &Answer, ours: &Answer) -> Vec<Difference> {
         differences.push(Difference::new("other skipped groups", text));
     }
     if ours.increases != peer.increases && ours.result == expected {
-        let sum = |counts: &BTreeMap<String, u32>| counts.values().sum::<u32>();
         let (nodes, pods) = (sum(&ours.increases), sum(&ours.pods_triggered_scale_up));
         let (peer_nodes, peer_pods) = (sum(&peer.increases), sum(&peer.pods_triggered_scale_up));
         if nodes >= peer_nodes || pods < peer_pods {

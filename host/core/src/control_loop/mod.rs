@@ -23,7 +23,7 @@
 
 use plimsoll_model::{SpecId, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
 use crate::drain::{Budgets, Controllers, DrainRules};
@@ -246,6 +246,9 @@ pub struct Loop<'a> {
     /// Actions that are to be carried out in the present phase.
     pub(crate) queue: std::collections::VecDeque<Action>,
     pub(crate) turn: Turn,
+    /// Classes that a fresh node of a group would have taken before anything was chosen. Only filled where the number of
+    /// choices is limited: else whoever fits is helped.
+    pub(crate) fitted: FxHashSet<(GroupIndex, ClassId)>,
     passes: u32,
     phase: Phase,
     waiting: Waiting,
@@ -272,6 +275,7 @@ impl<'a> Loop<'a> {
             plan: Plan::default(),
             queue: std::collections::VecDeque::new(),
             turn: Turn::Scarce,
+            fitted: FxHashSet::default(),
             passes: 0,
             phase: Phase::Begin,
             waiting: Waiting::Nothing,
@@ -430,6 +434,9 @@ impl<'a> Loop<'a> {
             self.turn = Turn::Everybody;
         }
         let rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
+        if self.settings.scale_up_rounds.is_some() && self.plan.rounds == 0 && self.passes == 0 {
+            self.try_fresh_nodes();
+        }
         let mut growths = if rounds { self.options() } else { vec![] };
         if rounds && growths.is_empty() && self.turn == Turn::Scarce {
             self.on_to_everybody();

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::{GroupState, Loop, Pending};
 use crate::drain::Fate;
+use crate::health;
 use crate::ledger::FailureCause;
 use crate::observation::NodeIndex;
 use crate::plan::{GroupReason, IgnoreReason, PodIndex, PodOutcome, Warning};
@@ -129,6 +130,11 @@ impl Loop<'_> {
             if let Some(backoff) = self.memory.backed_off(&view.cloud.id, at) {
                 let until = Time::from_millis(backoff.until_ms);
                 state.closed = Some(GroupReason::BackedOff { until, reason: backoff.reason.clone() });
+            }
+            let id = &view.cloud.id;
+            let not_coming = self.memory.ledger.outstanding(id) + self.memory.withdrawals.get(id).copied().unwrap_or(0);
+            if let Err((wanted, ready)) = health::of_group(view, not_coming, self.observation, self.settings) {
+                state.closed = Some(GroupReason::Missing { wanted, ready });
             }
             if state.target >= view.cloud.max_size {
                 state.closed = Some(GroupReason::AtMaxSize(view.cloud.max_size));

@@ -32,6 +32,21 @@ impl Loop<'_> {
         self.plan.skipped = closed.collect();
     }
 
+    /// Finds out which classes a fresh node of each open group takes.
+    pub(super) fn try_fresh_nodes(&mut self) {
+        for (group, state) in self.groups.iter().enumerate() {
+            let Some(shape) = state.shape.filter(|_| state.closed.is_none()) else { continue };
+            self.snapshot.fork();
+            let node = self.snapshot.add_copy(shape);
+            for pending in self.pending.iter().filter(|pending| pending.left() > 0) {
+                if self.snapshot.fits(pending.class, node) {
+                    self.fitted.insert((group, pending.class));
+                }
+            }
+            self.snapshot.revert();
+        }
+    }
+
     fn tell_pods(&mut self) {
         let existing = self.observation.cluster.nodes.len();
         let coming = self.places();
@@ -113,7 +128,8 @@ impl Loop<'_> {
             for (slot, &class) in reasons.iter_mut().zip(&unhelped) {
                 let Some(class) = self.pending.get(class).map(|pending| pending.class) else { continue };
                 let refusal = fresh.and_then(|node| self.snapshot.refusal(class, node));
-                let reason = match (refusal, &closed) {
+                let fitted = self.fitted.contains(&(group, class));
+                let reason = match (refusal.filter(|_| !fitted), &closed) {
                     // What the template refuses stays true when the group can grow again.
                     (Some(refusal), _) => GroupReason::Refused(refusal),
                     (None, Some(closed)) => closed.clone(),

@@ -62,6 +62,11 @@ impl Loop<'_> {
         let mut packings: Vec<(Vec<GroupIndex>, Packed)> = Vec::new();
         for group in 0..self.groups.len() {
             let Some(bins) = self.bins(group, together) else { continue };
+            if self.shares_afterwards() {
+                let packed = self.share(&bins, &wanted, &mut packer);
+                growths.extend(self.growth(group, bins, &entries, packed));
+                continue;
+            }
             let mut set: Vec<GroupIndex> = bins.iter().map(|&(group, _)| group).collect();
             set.sort_unstable();
             let known = packings.iter().position(|(known, _)| *known == set);
@@ -79,12 +84,24 @@ impl Loop<'_> {
                     (bins, packed)
                 }
             };
-            if packed.node_count() > 0 && packed.pod_count() > 0 {
-                let empty = self.nodes_along(group, packed.node_count());
-                growths.push(Growth { group, bins, entries: entries.clone(), packed, empty });
-            }
+            growths.extend(self.growth(group, bins, &entries, packed));
         }
         growths
+    }
+
+    /// An option from its packing; none if that helps nobody.
+    fn growth(
+        &self,
+        group: GroupIndex,
+        bins: Vec<(GroupIndex, Bin)>,
+        entries: &[usize],
+        packed: Packed,
+    ) -> Option<Growth> {
+        if packed.node_count() == 0 || packed.pod_count() == 0 {
+            return None;
+        }
+        let empty = self.nodes_along(group, packed.node_count());
+        Some(Growth { group, bins, entries: entries.to_vec(), packed, empty })
     }
 
     /// Whether like groups grow together: if the operator wants it, or if where pods may go depends on where others are,
@@ -107,6 +124,7 @@ impl Loop<'_> {
             let like = like.filter(|like| self.settings.likeness.holds(template, like, self.observation.cluster));
             if like.is_some()
                 && !self.is_all_or_nothing(other)
+                && (!self.shares_afterwards() || self.takes_the_same(group, other))
                 && let Some(bin) = self.bin(other)
             {
                 bins.push((other, bin));
@@ -141,7 +159,7 @@ impl Loop<'_> {
     }
 
     /// How many nodes several groups may get together; none if only each one's own limit counts.
-    fn most_nodes(&self, groups: &[GroupIndex]) -> Option<u32> {
+    pub(crate) fn most_nodes(&self, groups: &[GroupIndex]) -> Option<u32> {
         if groups.len() < 2 {
             return None;
         }
@@ -151,7 +169,7 @@ impl Loop<'_> {
     }
 
     /// How many nodes a group may get now; none if it is closed. Closes it when a limit is reached.
-    fn room(&mut self, group: GroupIndex) -> Option<u32> {
+    pub(crate) fn room(&mut self, group: GroupIndex) -> Option<u32> {
         let view = self.view(group)?;
         let state = self.groups.get(group).filter(|state| state.closed.is_none())?;
         let to_max = self.to_max_size(group)?;
