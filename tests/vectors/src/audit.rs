@@ -36,15 +36,27 @@ pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
         places.extend(stays.then_some(place));
     }
     world.places = places;
-    let mut new: BTreeMap<(String, u32), usize> = BTreeMap::new();
+    // Nodes that are on their way come first; the others follow one by one, when they are needed.
+    let mut coming: BTreeMap<(String, u32), usize> = BTreeMap::new();
+    let mut upcoming = Vec::new();
+    let mut new = Vec::new();
     for (group, template) in &turn.templates {
-        let upcoming = turn.plan.upcoming.iter().find(|(of, _)| of == group).map_or(0, |&(_, count)| count);
+        let before = turn.plan.upcoming.iter().find(|(of, _)| of == group).map_or(0, |&(_, count)| count);
         let asked = turn.increases.get(group.as_str()).copied().unwrap_or(0);
-        for number in 0..upcoming + asked {
-            let at = world.places.len();
-            world.places.push(Place::copy_of(template, Symbol::nameless(1_000_000 + u32::try_from(at)?)));
-            new.insert((group.to_string(), number), at);
+        let key = |number: u32| (group.to_string(), number);
+        upcoming.extend((0..before).map(|number| (key(number), template)));
+        new.extend((before..before + asked).map(|number| (key(number), template)));
+    }
+    let first_new = world.places.len() + upcoming.len();
+    let mut fresh = Vec::new();
+    for (at, (key, template)) in (world.places.len()..).zip(upcoming.into_iter().chain(new)) {
+        let place = Place::copy_of(template, Symbol::nameless(1_000_000 + u32::try_from(at)?));
+        if at < first_new {
+            world.places.push(place)
+        } else {
+            fresh.push(place)
         }
+        coming.insert(key, at);
     }
     let mut waiting = Vec::new();
     for (index, outcome) in &turn.plan.pods {
@@ -62,13 +74,13 @@ pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
                 known.with_context(|| format!("{name} is on a node that is not there yet"))?
             }
             Where::New(group, number) => {
-                let known = new.get(&(group.to_string(), *number));
+                let known = coming.get(&(group.to_string(), *number));
                 *known.with_context(|| format!("{name} is on {group}#{number}, which nobody asked for"))?
             }
         };
         waiting.push(Wanted { pod: name, spec: pod.spec, at });
     }
-    place_all(cluster, &mut world, waiting)
+    place_all(cluster, &mut world, waiting, fresh)
 }
 
 /// Whether every pod that moves fits where it goes, once its node is gone, in the order of the removals.
@@ -88,7 +100,7 @@ pub(crate) fn removals(scene: &Scene, plan: &Plan, removals: &[ScaleDown]) -> an
             waiting.push(Wanted { pod: cluster.pod_name(pod), spec: pod.spec, at: *node });
         }
     }
-    place_all(cluster, &mut world, waiting)?;
+    place_all(cluster, &mut world, waiting, vec![])?;
     for removal in removals {
         let place = world.places.get_mut(removal.node).context("no such node")?;
         place.closed = true;
@@ -113,7 +125,7 @@ pub(crate) fn removals(scene: &Scene, plan: &Plan, removals: &[ScaleDown]) -> an
                 Where::New(group, number) => anyhow::bail!("a pod moves to {group}#{number}"),
             }
         }
-        place_all(cluster, &mut world, waiting)?;
+        place_all(cluster, &mut world, waiting, vec![])?;
     }
     Ok(())
 }
@@ -138,19 +150,45 @@ fn populated<'c>(cluster: &'c Cluster, settings: &Settings) -> World<'c> {
     world
 }
 
-fn place_all(cluster: &Cluster, world: &mut World<'_>, mut waiting: Vec<Wanted>) -> anyhow::Result<()> {
+/// Places pods in any order in which they fit. When none of those that are left does, a fresh node is added: the first
+/// that helps one of them, whose place then is the next.
+fn place_all(
+    cluster: &Cluster,
+    world: &mut World<'_>,
+    mut waiting: Vec<Wanted>,
+    fresh: Vec<Place>,
+) -> anyhow::Result<()> {
+    let existing = world.places.len();
+    let mut fresh: Vec<(usize, Place)> = (existing..).zip(fresh).collect();
+    let mut places: BTreeMap<usize, usize> = (0..existing).map(|at| (at, at)).collect();
     while !waiting.is_empty() {
         let before = waiting.len();
         waiting.retain(|wanted| {
-            if world.refusal(&cluster.specs[wanted.spec], wanted.at).is_some() {
+            let Some(&at) = places.get(&wanted.at) else { return true };
+            if world.refusal(&cluster.specs[wanted.spec], at).is_some() {
                 return true;
             }
-            let place = world.places.get_mut(wanted.at);
+            let place = world.places.get_mut(at);
             place.into_iter().for_each(|place| place.pods.push(Resident { spec: wanted.spec, terminating: false }));
             false
         });
-        if let Some(first) = waiting.first().filter(|_| waiting.len() == before) {
-            let refusal = world.refusal(&cluster.specs[first.spec], first.at);
+        if waiting.len() < before {
+            continue;
+        }
+        let mut helps = |(number, place): &(usize, Place)| {
+            world.places.push(place.clone());
+            let last = world.places.len() - 1;
+            let mut here = waiting.iter().filter(|wanted| wanted.at == *number);
+            let fits = here.any(|wanted| world.refusal(&cluster.specs[wanted.spec], last).is_none());
+            world.places.pop();
+            fits
+        };
+        let next = fresh.iter().position(&mut helps).or((!fresh.is_empty()).then_some(0));
+        if let Some((number, place)) = next.map(|next| fresh.remove(next)) {
+            places.insert(number, world.places.len());
+            world.places.push(place);
+        } else if let Some(first) = waiting.first() {
+            let refusal = places.get(&first.at).map(|&at| world.refusal(&cluster.specs[first.spec], at));
             anyhow::bail!("pod {} does not fit place {}: {refusal:?}; {before} pods do not", first.pod, first.at);
         }
     }
