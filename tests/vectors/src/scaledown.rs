@@ -71,9 +71,15 @@ fn told(scene: &Scene, turn: &Turn) -> Ours {
     let name = |node: usize| cluster.nodes.get(node).map_or("", |node| cluster.text(node.name)).to_owned();
     let mut ours = Ours::default();
     for verdict in &turn.plan.nodes {
-        let found_removable = verdict.reasons.iter().all(is_after_the_search)
-            && !verdict.reasons.iter().any(|reason| matches!(reason, NodeReason::BeingDeleted));
-        if found_removable && verdict.outcome != NodeOutcome::Needed {
+        let has = |wanted: fn(&NodeReason) -> bool| verdict.reasons.iter().any(wanted);
+        let found_removable = match verdict.outcome {
+            NodeOutcome::Removable => !has(|reason| matches!(reason, NodeReason::BeingDeleted)),
+            NodeOutcome::Unneeded => true,
+            // Its other pods have places, but it waits for one that ends by itself.
+            NodeOutcome::Blocked => has(|reason| matches!(reason, NodeReason::OnCompletion(_))),
+            NodeOutcome::Needed => false,
+        };
+        if found_removable {
             ours.unneeded.insert(name(verdict.node));
         }
         let words = |reason: &NodeReason| match reason {
@@ -92,24 +98,12 @@ fn told(scene: &Scene, turn: &Turn) -> Ours {
     ours
 }
 
-/// Whether a reason holds a node whose pods have other places.
-fn is_after_the_search(reason: &NodeReason) -> bool {
-    matches!(
-        reason,
-        NodeReason::NotUnneededLongEnough(..)
-            | NodeReason::NotUnreadyLongEnough(..)
-            | NodeReason::GroupMinSize(_)
-            | NodeReason::Limit(_)
-            | NodeReason::OnCompletion(_)
-            | NodeReason::AllOrNothing
-            | NodeReason::Cooldown(..)
-            | NodeReason::Budget(..)
-    )
-}
-
 fn compare(peer: &Answer, ours: &Ours) -> Vec<Difference> {
     let mut differences = Vec::new();
-    if ours.unneeded != peer.unneeded {
+    // What the peer's search does not reach appears nowhere in its answer.
+    let is_told = |node: &&String| peer.unneeded.contains(*node) || peer.unremovable.contains_key(*node);
+    let unneeded: BTreeSet<&String> = ours.unneeded.iter().filter(is_told).collect();
+    if unneeded != peer.unneeded.iter().collect() {
         let text = format!("peer {:?}, we {:?} {:?}", peer.unneeded, ours.unneeded, ours.reasons);
         differences.push(Difference::new("other unneeded nodes", text));
     }

@@ -2,4 +2,5 @@
 
 mod candidates;
 mod removal;
+mod search;
 mod select;
