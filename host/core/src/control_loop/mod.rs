@@ -38,6 +38,8 @@ use crate::ranking::{RankRequest, Ranking};
 use crate::scale_up::choice::{Choice, Next};
 use crate::scale_up::options::Growth;
 use crate::settings::Settings;
+use crate::similar::Likeness;
+use crate::templates::INSTANCE_TYPE_BEFORE;
 
 mod pending;
 mod report;
@@ -246,6 +248,8 @@ pub struct Loop<'a> {
     /// Actions that are to be carried out in the present phase.
     pub(crate) queue: std::collections::VecDeque<Action>,
     pub(crate) turn: Turn,
+    /// Which groups grow together.
+    pub(crate) likeness: Likeness,
     /// Classes that a fresh node of a group would have taken before anything was chosen. Only filled where the number of
     /// choices is limited: else whoever fits is helped.
     pub(crate) fitted: FxHashSet<(GroupIndex, ClassId)>,
@@ -275,6 +279,7 @@ impl<'a> Loop<'a> {
             plan: Plan::default(),
             queue: std::collections::VecDeque::new(),
             turn: Turn::Scarce,
+            likeness: likeness(settings),
             fitted: FxHashSet::default(),
             passes: 0,
             phase: Phase::Begin,
@@ -548,6 +553,16 @@ impl<'a> Loop<'a> {
             }
         }
     }
+}
+
+/// Which groups grow together. Where growth is only shared out afterwards, the peer's comparison decides. Where like groups
+/// are packed together, a label that merely repeats another does not keep them apart.
+fn likeness(settings: &Settings) -> Likeness {
+    let mut likeness = settings.likeness.clone();
+    if settings.scale_up_rounds != Some(1) {
+        likeness.ignored_labels.push(INSTANCE_TYPE_BEFORE.to_owned());
+    }
+    likeness
 }
 
 fn api(outcome: Outcome) -> Result<(), String> {

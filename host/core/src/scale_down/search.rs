@@ -1,7 +1,7 @@
 //! Where the pods of idle nodes would go: removals are tried one after the other, each on top of those before it.
 
 use plimsoll_scheduling::{Candidates, ClassId, NodeId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::candidates::Candidate;
 use crate::control_loop::Loop;
@@ -18,6 +18,12 @@ pub(crate) struct Unneeded {
     pub(crate) risky: bool,
 }
 
+/// Nodes that could go, and why the others could not.
+pub(crate) type Found = (Vec<Unneeded>, Vec<NodeVerdict>);
+
+/// With more candidates than this the search is not repeated with another order of places.
+const MOST_SEARCHED_TWICE: usize = 200;
+
 /// A pod that must leave.
 struct Leaving {
     pod: PodIndex,
@@ -28,21 +34,40 @@ struct Leaving {
 }
 
 impl Loop<'_> {
-    /// Simulates the removal of one candidate after the other: empty ones first, then those that were unneeded before, then
-    /// in the order of the nodes.
-    pub(crate) fn find_unneeded(&mut self, mut candidates: Vec<Candidate>) -> (Vec<Unneeded>, Vec<NodeVerdict>) {
+    /// Which candidates could go: empty ones are looked at first, then those that were unneeded before, then in the order of
+    /// the nodes. Nothing of the search stays in the snapshot.
+    pub(crate) fn find_unneeded(&mut self, mut candidates: Vec<Candidate>) -> Found {
         let cluster = self.observation.cluster;
         let name = |node: NodeIndex| cluster.nodes.get(node).map_or("", |node| cluster.text(node.name));
         candidates.sort_by_key(|candidate| {
             let before = self.memory.unneeded_since_ms.contains_key(name(candidate.node));
             (!candidate.moving.is_empty(), !candidate.completing.is_empty(), !before, candidate.node)
         });
-        let mut places = self.destinations(&candidates);
+        let nodes = self.destinations();
+        let found = self.search(&candidates, nodes.clone());
+        let all_homeless =
+            |reasons: &[NodeReason]| reasons.iter().all(|reason| matches!(reason, NodeReason::NoPlaceToMovePod(_)));
+        let homeless = found.1.iter().any(|verdict| all_homeless(&verdict.reasons));
+        if !homeless || candidates.len() > MOST_SEARCHED_TWICE {
+            return found;
+        }
+        // What stays anyway is a better place than what may go itself; not always, so both are tried.
+        let may_go: FxHashSet<usize> = candidates.iter().map(|candidate| candidate.node).collect();
+        let (last, first): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| may_go.contains(&node.index()));
+        let again = self.search(&candidates, first.into_iter().chain(last.into_iter().rev()).collect());
+        if again.0.len() > found.0.len() { again } else { found }
+    }
+
+    /// Simulates the removal of one candidate after the other; pods go to the first of these places that takes them.
+    fn search(&mut self, candidates: &[Candidate], mut places: Vec<NodeId>) -> Found {
+        let cluster = self.observation.cluster;
+        let budgets = self.budgets.clone();
+        self.snapshot.fork();
         let mut unneeded = Vec::new();
         let mut blocked = Vec::new();
         // Where pods of nodes that are gone are now.
         let mut moved: FxHashMap<PodIndex, NodeIndex> = FxHashMap::default();
-        for candidate in candidates {
+        for candidate in candidates.iter().cloned() {
             if let Some(reasons) = self.spent_budgets(&candidate) {
                 blocked.push(NodeVerdict { node: candidate.node, outcome: NodeOutcome::Blocked, reasons });
                 continue;
@@ -62,6 +87,8 @@ impl Loop<'_> {
                 }
             }
         }
+        self.snapshot.revert();
+        self.budgets = budgets;
         for node in &mut unneeded {
             let ends = |&pod: &PodIndex| Some((pod, Place::Node(*moved.get(&pod)?)));
             node.moves = node.candidate.moving.iter().filter_map(ends).collect();
@@ -70,16 +97,12 @@ impl Loop<'_> {
         (unneeded, blocked)
     }
 
-    /// Places, best first: nodes that stay anyway, then the candidates that are looked at last.
-    fn destinations(&self, candidates: &[Candidate]) -> Vec<NodeId> {
-        let nodes = self.observation.cluster.nodes.len();
-        let mut stays = vec![true; nodes];
-        let starting = self.observation.groups.iter().flat_map(|group| group.starting.iter().copied());
-        for node in candidates.iter().map(|candidate| candidate.node).chain(starting) {
-            stays.get_mut(node).into_iter().for_each(|stays| *stays = false);
-        }
-        let staying = (0..nodes).filter(|&node| stays.get(node) == Some(&true));
-        staying.chain(candidates.iter().rev().map(|candidate| candidate.node)).map(NodeId::new).collect()
+    /// Nodes that pods may move to, in their order: all that have started.
+    fn destinations(&self) -> Vec<NodeId> {
+        let groups = &self.observation.groups;
+        let starting: FxHashSet<NodeIndex> = groups.iter().flat_map(|group| group.starting.iter().copied()).collect();
+        let nodes = 0..self.observation.cluster.nodes.len();
+        nodes.filter(|node| !starting.contains(node)).map(NodeId::new).collect()
     }
 
     /// Pods whose budgets the removals before this one have used up.

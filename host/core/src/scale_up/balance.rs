@@ -48,13 +48,14 @@ impl Loop<'_> {
     }
 }
 
-/// How many of `nodes` each group gets, given its size and how many it can take: always the smallest, the first of
-/// several, so that they are filled level by level.
+/// How many of `nodes` each group gets, given its size and how many it can take: always the smallest, and of several that
+/// which was the smallest at first, so that they are filled level by level (the peer's order).
 fn level(groups: &[(u32, u32)], nodes: u32) -> Vec<u32> {
     let mut shares = vec![0; groups.len()];
     for _ in 0..nodes {
         let open = groups.iter().zip(&mut shares).filter(|((_, most), share)| **share < *most);
-        let Some((_, share)) = open.min_by_key(|((size, _), share)| size.saturating_add(**share)) else { break };
+        let smallest = open.min_by_key(|((size, _), share)| (size.saturating_add(**share), *size));
+        let Some((_, share)) = smallest else { break };
         *share += 1;
     }
     shares
@@ -68,7 +69,8 @@ mod tests {
     fn the_smallest_groups_are_filled_level_by_level() {
         for (name, groups, nodes, expected) in [
             ("equal ones take turns, the first begins", vec![(1, 9), (1, 9)], 3, vec![2, 1]),
-            ("the smaller one catches up first", vec![(4, 9), (1, 9)], 4, vec![1, 3]),
+            ("the smaller one catches up and goes on", vec![(4, 9), (1, 9)], 4, vec![0, 4]),
+            ("then they take turns", vec![(4, 9), (1, 9)], 6, vec![1, 5]),
             ("a full one leaves its share to the others", vec![(0, 1), (5, 9)], 3, vec![1, 2]),
             ("no more than fit", vec![(0, 1), (0, 1)], 5, vec![1, 1]),
             ("nobody", vec![], 2, vec![]),

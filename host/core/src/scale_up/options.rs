@@ -121,7 +121,7 @@ impl Loop<'_> {
         }
         for other in (0..self.groups.len()).filter(|&other| other != group) {
             let like = self.view(other).and_then(|view| view.template.as_ref().ok());
-            let like = like.filter(|like| self.settings.likeness.holds(template, like, self.observation.cluster));
+            let like = like.filter(|like| self.likeness.holds(template, like, self.observation.cluster));
             if like.is_some()
                 && !self.is_all_or_nothing(other)
                 && (!self.shares_afterwards() || self.takes_the_same(group, other))
