@@ -42,10 +42,9 @@ pub(crate) fn of_group(
     let ready = count(group.nodes.iter().filter(is_ready).count());
     let wanted = group.cloud.target_size.saturating_sub(not_coming);
     let missing = wanted.saturating_sub(ready);
-    let nobody_there = group.cloud.instances.is_empty();
     let share = settings.max_total_unready_percentage / 100.0;
     let too_many = missing > settings.ok_total_unready_count && f64::from(missing) > share * group.nodes.len() as f64;
-    if too_many || (nobody_there && missing > 0) { Err((wanted, ready)) } else { Ok(()) }
+    if too_many || (group.nodes.is_empty() && missing > 0) { Err((wanted, ready)) } else { Ok(()) }
 }
 
 /// Looks at all nodes. Those that are still starting, or on their way out, do not count as unready. Source: the peer's

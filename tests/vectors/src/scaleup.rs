@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
-use plimsoll_core::plan::{GroupReason, Limit, PodOutcome};
+use plimsoll_core::plan::{GroupReason, Limit, NotHelped, PodOutcome};
 use serde::Deserialize;
 
 use crate::case::Case;
@@ -32,6 +32,8 @@ struct Ours {
     pending: u32,
     /// Those of them that fit somewhere in the end.
     helped: u32,
+    /// Why the others do not.
+    reasons: Vec<String>,
 }
 
 pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
@@ -53,7 +55,7 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
             best = Some(vec![]);
             break;
         }
-        let found = compare(&answer, &ours.answer);
+        let found = compare(&answer, &ours);
         if best.as_ref().is_none_or(|best| found.len() < best.len()) {
             best = Some(found);
         }
@@ -101,7 +103,17 @@ fn told(scene: &Scene, turn: &Turn) -> Ours {
         ours.skipped = told.map(|(group, reason)| ((*group).to_owned(), words(reason))).collect();
     }
     ours.result = result(scene, turn).to_owned();
-    Ours { answer: ours, pending, helped }
+    if ours.result == "ScaleUpLimitedByMaxNodesTotal" {
+        // The peer does not look at the groups then.
+        ours.skipped.clear();
+    }
+    let reason = |class: &NotHelped| {
+        let pod = class.pods.first().map(|&pod| entry(pod)).unwrap_or_default();
+        let words: Vec<String> = class.reasons.iter().map(|(group, reason)| format!("{group} {reason}")).collect();
+        format!("{pod}: {}", words.join(", "))
+    };
+    let reasons = turn.plan.not_helped.iter().map(reason).collect();
+    Ours { answer: ours, pending, helped, reasons }
 }
 
 fn is_all_or_nothing(scene: &Scene, group: &str) -> bool {
@@ -159,7 +171,8 @@ fn is_better(peer: &Answer, ours: &Ours) -> bool {
         && ((nodes < peer_nodes && ours.helped >= theirs) || (nodes <= peer_nodes && ours.helped > theirs))
 }
 
-fn compare(peer: &Answer, ours: &Answer) -> Vec<Difference> {
+fn compare(peer: &Answer, ours: &Ours) -> Vec<Difference> {
+    let Ours { answer: ours, reasons, .. } = ours;
     let mut differences = Vec::new();
     // Without pods to help the peer reports nothing where it fills groups up afterwards.
     let expected = if peer.result == "NotReported" { "ScaleUpNotNeeded" } else { &peer.result };
@@ -167,12 +180,14 @@ fn compare(peer: &Answer, ours: &Answer) -> Vec<Difference> {
         let text = format!("peer {} {:?}, we {} {:?}", peer.result, peer.increases, ours.result, ours.increases);
         differences.push(Difference::new("another result", text));
     }
-    if ours.unhelped_pods != peer.unhelped_pods {
-        let text = format!("peer {:?}, we {:?}", peer.unhelped_pods, ours.unhelped_pods);
+    // Who is placed first decides whom others can follow: fewer pods without any hope are welcome.
+    let hopeless = |(pod, count): (&String, &u32)| peer.unhelped_pods.get(pod).is_none_or(|theirs| count > theirs);
+    if ours.unhelped_pods.iter().any(hopeless) {
+        let text = format!("peer {:?}, we {:?} because of {reasons:?}", peer.unhelped_pods, ours.unhelped_pods);
         differences.push(Difference::new("other unhelped pods", text));
     }
     // Only told where some pod stayed unhelped.
-    if !peer.unhelped_pods.is_empty() && ours.skipped != peer.skipped {
+    if !peer.unhelped_pods.is_empty() && !ours.unhelped_pods.is_empty() && ours.skipped != peer.skipped {
         let text = format!("peer {:?}, we {:?}", peer.skipped, ours.skipped);
         differences.push(Difference::new("other skipped groups", text));
     }
