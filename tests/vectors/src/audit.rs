@@ -1,10 +1,11 @@
 //! Checks every placement of a plan by the oracle, without the code that made it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
 use plimsoll_core::plan::{Place as Where, PodOutcome, ScaleDown};
 use plimsoll_core::{Plan, Settings};
+use plimsoll_model::symbol::known;
 use plimsoll_model::{Cluster, Pod, SpecId, Symbol};
 use plimsoll_scheduling::Gates;
 use plimsoll_scheduling::oracle::{Place, Resident, World};
@@ -175,6 +176,8 @@ fn place_all(
         if waiting.len() < before {
             continue;
         }
+        let zones: BTreeSet<Option<Symbol>> =
+            world.places.iter().map(|place| place.node.labels.get(known::ZONE)).collect();
         let mut helps = |(number, place): &(usize, Place)| {
             world.places.push(place.clone());
             let last = world.places.len() - 1;
@@ -183,7 +186,16 @@ fn place_all(
             world.places.pop();
             fits
         };
-        let next = fresh.iter().position(&mut helps).or((!fresh.is_empty()).then_some(0));
+        // The first node of a zone changes what even means there: the later it comes, the better.
+        let in_old_zone = |(_, place): &(usize, Place)| {
+            let zone = place.node.labels.get(known::ZONE);
+            zones.contains(&zone)
+        };
+        let next = fresh
+            .iter()
+            .position(|place| in_old_zone(place) && helps(place))
+            .or_else(|| fresh.iter().position(&mut helps))
+            .or((!fresh.is_empty()).then_some(0));
         if let Some((number, place)) = next.map(|next| fresh.remove(next)) {
             places.insert(number, world.places.len());
             world.places.push(place);

@@ -35,8 +35,18 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     let helped = turn.plan.pods.iter().filter(|(pod, outcome)| pending(*pod) && helps(outcome)).count();
     let nodes: u32 = turn.increases.values().sum();
     if helped < expect.helped {
+        let reasons: Vec<String> = turn
+            .plan
+            .not_helped
+            .iter()
+            .map(|class| {
+                let pod = class.pods.first().and_then(|&pod| scene.entries.get(pod)).map_or("", String::as_str);
+                let words: Vec<String> = class.reasons.iter().map(|(group, why)| format!("{group} {why}")).collect();
+                format!("{} of {pod}: {}", class.pods.len(), words.join(", "))
+            })
+            .collect();
         let text = format!(
-            "peer {} on {} to {} nodes, we {helped} on {nodes} {:?}",
+            "peer {} on {} to {} nodes, we {helped} on {nodes} {:?}; {reasons:?}",
             expect.helped, expect.nodes_min, expect.nodes_max, turn.increases
         );
         differences.push(Difference::new("fewer pods are helped", text));

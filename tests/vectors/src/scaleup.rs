@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use plimsoll_core::cloud::GroupId;
 use plimsoll_core::plan::{GroupReason, Limit, NotHelped, PodOutcome};
 use serde::Deserialize;
 
@@ -82,11 +83,15 @@ fn told(scene: &Scene, turn: &Turn) -> Ours {
             *ours.pods_triggered_scale_up.entry(entry(*pod)).or_default() += 1;
         }
     }
-    let skipped: BTreeMap<&str, &GroupReason> =
-        turn.plan.skipped.iter().map(|(group, reason)| (group.as_str(), reason)).collect();
+    // Groups that may grow by parts are not skipped by the peer for want of nodes in the cluster.
+    let is_skipped = |(group, reason): &(GroupId, GroupReason)| {
+        let told = !matches!(reason, GroupReason::Limit(Limit::Nodes(_))) || is_all_or_nothing(scene, group.as_str());
+        told.then(|| (group.to_string(), words(reason)))
+    };
+    let skipped: BTreeMap<String, BTreeSet<String>> = turn.plan.skipped.iter().filter_map(is_skipped).collect();
     for class in &turn.plan.not_helped {
         // What would fit some group that was looked at is not unhelped, only not chosen.
-        let hopeless = |(group, reason): &(plimsoll_core::cloud::GroupId, GroupReason)| {
+        let hopeless = |(group, reason): &(GroupId, GroupReason)| {
             matches!(reason, GroupReason::Refused(_)) || skipped.contains_key(group.as_str())
         };
         if class.reasons.iter().all(hopeless) {
@@ -96,11 +101,7 @@ fn told(scene: &Scene, turn: &Turn) -> Ours {
         }
     }
     if !ours.unhelped_pods.is_empty() {
-        // Without all-or-nothing groups the peer does not skip for want of nodes in the cluster.
-        let told = skipped.iter().filter(|(group, reason)| {
-            !matches!(reason, GroupReason::Limit(Limit::Nodes(_))) || is_all_or_nothing(scene, group)
-        });
-        ours.skipped = told.map(|(group, reason)| ((*group).to_owned(), words(reason))).collect();
+        ours.skipped = skipped;
     }
     ours.result = result(scene, turn).to_owned();
     if ours.result == "ScaleUpLimitedByMaxNodesTotal" {

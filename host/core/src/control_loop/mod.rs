@@ -239,6 +239,8 @@ pub struct Loop<'a> {
     pub(crate) groups: Vec<GroupState>,
     /// By class, in the order in which they are served.
     pub(crate) pending: Vec<Pending>,
+    /// Pods that no group grows for, on the nodes that have room for them. They take it before the others look for nodes.
+    pub(crate) passive: Vec<Pending>,
     /// Pods by the node that they are on.
     pub(crate) pods_on: Vec<Vec<PodIndex>>,
     /// Decisions in order: group and why.
@@ -273,6 +275,7 @@ impl<'a> Loop<'a> {
             priorities: None,
             groups: vec![],
             pending: vec![],
+            passive: vec![],
             pods_on: vec![],
             decisions: vec![],
             outcomes: FxHashMap::default(),

@@ -173,12 +173,17 @@ impl Loop<'_> {
         let observation = self.observation;
         let cluster = observation.cluster;
         let mut wanting: Vec<(PodIndex, bool)> = Vec::new();
+        let mut passive: Vec<(PodIndex, bool)> = Vec::new();
         for (index, pod) in cluster.pods.iter().enumerate() {
             if pod.node.is_some() {
                 continue;
             }
             if let Some(reason) = self.ignore(pod) {
                 self.outcomes.insert(index, PodOutcome::Ignored(reason));
+                // They are no reason to grow, but the scheduler binds them where there is room.
+                if matches!(reason, IgnoreReason::Young(_) | IgnoreReason::DaemonSet) {
+                    passive.push((index, false));
+                }
                 continue;
             }
             let nominated = pod.nominated_node.and_then(|name| observation.node_by_name.get(&name));
@@ -202,6 +207,7 @@ impl Loop<'_> {
             }
         }
         self.pending = self.classes_of(wanting);
+        self.passive = self.classes_of(passive);
     }
 
     /// Groups pods by class, in an order that does not depend on the order of the input: by priority, then by how large
@@ -298,7 +304,12 @@ impl Loop<'_> {
     fn place_what_fits(&mut self) {
         let existing: Vec<NodeId> = (0..self.observation.cluster.nodes.len()).map(NodeId::new).collect();
         let upcoming: Vec<NodeId> = self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect();
-        for pending in &mut self.pending {
+        let rank = |pending: &&mut Pending| {
+            std::cmp::Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0))
+        };
+        let mut all: Vec<&mut Pending> = self.passive.iter_mut().chain(&mut self.pending).collect();
+        all.sort_by_key(rank);
+        for pending in all {
             pending.take_room(&mut self.snapshot, &existing);
             pending.take_room(&mut self.snapshot, &upcoming);
         }

@@ -35,7 +35,7 @@ impl Loop<'_> {
     /// Pods by node, with the pending ones that this plan puts there.
     fn pods_with_planned(&self) -> Vec<Vec<PodIndex>> {
         let mut pods_on = self.pods_on.clone();
-        for pending in self.pending.iter().filter(|pending| !pending.evicted) {
+        for pending in self.pending.iter().chain(&self.passive).filter(|pending| !pending.evicted) {
             let mut pods = pending.pods.iter().copied();
             for &(node, count) in &pending.placed {
                 let these = pods.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX));
