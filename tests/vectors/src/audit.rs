@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use plimsoll_core::plan::{Place as Where, PodOutcome, ScaleDown};
 use plimsoll_core::{Plan, Settings};
 use plimsoll_model::symbol::known;
@@ -84,12 +84,18 @@ pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
     place_all(cluster, &mut world, waiting, fresh)
 }
 
-/// Whether every pod that moves fits where it goes, once its node is gone, in the order of the removals.
+/// Whether every pod that moves fits where it goes: when nodes go one after the other, or else when all of them are closed
+/// at once.
 ///
 /// # Errors
 ///
 /// The first pod that does not fit.
 pub(crate) fn removals(scene: &Scene, plan: &Plan, removals: &[ScaleDown]) -> anyhow::Result<()> {
+    let one_by_one: Vec<&[ScaleDown]> = removals.chunks(1).collect();
+    remove(scene, plan, &one_by_one).or_else(|_| remove(scene, plan, &[removals]))
+}
+
+fn remove(scene: &Scene, plan: &Plan, steps: &[&[ScaleDown]]) -> anyhow::Result<()> {
     let cluster = &scene.cluster;
     let mut world = populated(cluster, &scene.settings);
     // Pending pods that found room come first.
@@ -102,28 +108,21 @@ pub(crate) fn removals(scene: &Scene, plan: &Plan, removals: &[ScaleDown]) -> an
         }
     }
     place_all(cluster, &mut world, waiting, vec![])?;
-    for removal in removals {
-        let place = world.places.get_mut(removal.node).context("no such node")?;
-        place.closed = true;
+    for step in steps {
         let mut waiting = Vec::new();
-        for (index, to) in &removal.moves {
-            let pod = cluster.pods.get(*index).context("no such pod")?;
-            let resident = resident(pod);
-            if let Some(place) = world.places.get_mut(removal.node)
-                && let Some(at) = place.pods.iter().position(|other| *other == resident)
-            {
-                place.pods.swap_remove(at);
-            }
-            match to {
-                Where::Node(at) => {
-                    ensure!(
-                        !removals.iter().any(|other| other.node == *at),
-                        "{} moves to a node that goes itself",
-                        cluster.pod_name(pod)
-                    );
-                    waiting.push(Wanted { pod: cluster.pod_name(pod), spec: pod.spec, at: *at });
+        for removal in *step {
+            let place = world.places.get_mut(removal.node).context("no such node")?;
+            place.closed = true;
+            for (index, to) in &removal.moves {
+                let pod = cluster.pods.get(*index).context("no such pod")?;
+                let resident = resident(pod);
+                if let Some(at) = place.pods.iter().position(|other| *other == resident) {
+                    place.pods.swap_remove(at);
                 }
-                Where::New(group, number) => anyhow::bail!("a pod moves to {group}#{number}"),
+                match to {
+                    Where::Node(at) => waiting.push(Wanted { pod: cluster.pod_name(pod), spec: pod.spec, at: *at }),
+                    Where::New(group, number) => anyhow::bail!("a pod moves to {group}#{number}"),
+                }
             }
         }
         place_all(cluster, &mut world, waiting, vec![])?;

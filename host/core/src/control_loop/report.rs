@@ -51,7 +51,9 @@ impl Loop<'_> {
         let existing = self.observation.cluster.nodes.len();
         let coming = self.places();
         let pending = std::mem::take(&mut self.pending);
-        for class in pending.iter().filter(|class| !class.evicted) {
+        let passive = std::mem::take(&mut self.passive);
+        let active = pending.iter().filter(|class| !class.evicted).map(|class| (class, true));
+        for (class, active) in active.chain(passive.iter().map(|class| (class, false))) {
             let mut pods = class.pods.iter().copied();
             for &(node, count) in &class.placed {
                 let (place, new) = coming.get(&node).cloned().unwrap_or((Place::Node(node.index()), false));
@@ -66,11 +68,13 @@ impl Loop<'_> {
                     self.outcomes.insert(pod, outcome);
                 }
             }
-            for pod in pods {
+            // Of the others it is known already why they are left alone.
+            for pod in pods.filter(|_| active) {
                 self.outcomes.insert(pod, PodOutcome::NotHelped);
             }
         }
         self.pending = pending;
+        self.passive = passive;
     }
 
     /// Where each node to come is, for people, and whether this loop adds it.
