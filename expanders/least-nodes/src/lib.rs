@@ -3,7 +3,8 @@
 use plimsoll_guest::text::counted;
 use plimsoll_guest::{Expander, GrowthOption, Manifest, PluginError, RankRequest, Score, Verdict, export_expander};
 
-struct LeastNodes;
+/// The expander `least-nodes`.
+pub struct LeastNodes;
 
 impl Expander for LeastNodes {
     const MANIFEST: Manifest = Manifest::expander("least-nodes", env!("CARGO_PKG_VERSION"));

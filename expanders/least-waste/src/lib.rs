@@ -7,7 +7,8 @@
 use plimsoll_guest::text::{percent, rounded};
 use plimsoll_guest::{Expander, GrowthOption, Manifest, PluginError, RankRequest, Score, Verdict, export_expander};
 
-struct LeastWaste;
+/// The expander `least-waste`.
+pub struct LeastWaste;
 
 impl Expander for LeastWaste {
     const MANIFEST: Manifest = Manifest::expander("least-waste", env!("CARGO_PKG_VERSION"));

@@ -3,7 +3,8 @@
 use plimsoll_guest::text::counted;
 use plimsoll_guest::{Expander, GrowthOption, Manifest, PluginError, RankRequest, Score, Verdict, export_expander};
 
-struct MostPods;
+/// The expander `most-pods`.
+pub struct MostPods;
 
 impl Expander for MostPods {
     const MANIFEST: Manifest = Manifest::expander("most-pods", env!("CARGO_PKG_VERSION"));

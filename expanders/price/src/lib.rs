@@ -19,7 +19,8 @@ const PREFERRED_CPU_MILLI: [(u32, f64); 6] =
 const ACCELERATOR_RESOURCES: [&str; 5] =
     ["nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx"];
 
-struct Price;
+/// The expander `price`.
+pub struct Price;
 
 impl Expander for Price {
     const MANIFEST: Manifest = Manifest::expander("price", env!("CARGO_PKG_VERSION"));

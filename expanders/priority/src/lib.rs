@@ -8,7 +8,8 @@ use plimsoll_guest::{Expander, GrowthOption, Manifest, PluginError, RankRequest,
 
 const LOWEST: i32 = -1;
 
-struct Priority;
+/// The expander `priority`.
+pub struct Priority;
 
 impl Expander for Priority {
     const MANIFEST: Manifest = Manifest::expander("priority", env!("CARGO_PKG_VERSION"));

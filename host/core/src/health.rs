@@ -4,7 +4,7 @@ use std::fmt;
 
 use plimsoll_model::symbol::known;
 
-use crate::observation::Observation;
+use crate::observation::{GroupView, Observation};
 use crate::settings::Settings;
 
 /// Too many nodes are not ready.
@@ -25,6 +25,26 @@ impl fmt::Display for Unhealthy {
              allow, so nothing is done"
         )
     }
+}
+
+/// Whether a group has so many nodes ready as it should have, apart from those that are waited for and those that are
+/// known not to come. If not, the nodes that it should have and those that are ready. Source: the peer's health of node
+/// groups.
+#[allow(clippy::cast_precision_loss, reason = "node counts are small")]
+pub(crate) fn of_group(
+    group: &GroupView<'_>,
+    not_coming: u32,
+    observation: &Observation<'_>,
+    settings: &Settings,
+) -> Result<(), (u32, u32)> {
+    let is_ready = |&&node: &&usize| observation.readiness.get(node).is_none_or(|state| state.ready);
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let ready = count(group.nodes.iter().filter(is_ready).count());
+    let wanted = group.cloud.target_size.saturating_sub(not_coming);
+    let missing = wanted.saturating_sub(ready);
+    let share = settings.max_total_unready_percentage / 100.0;
+    let too_many = missing > settings.ok_total_unready_count && f64::from(missing) > share * group.nodes.len() as f64;
+    if too_many || (group.nodes.is_empty() && missing > 0) { Err((wanted, ready)) } else { Ok(()) }
 }
 
 /// Looks at all nodes. Those that are still starting, or on their way out, do not count as unready. Source: the peer's

@@ -82,6 +82,13 @@ pub enum GroupReason {
     Unreadable(CloudError),
     /// Somebody suspended it, or it is being deleted.
     Inactive(&'static str),
+    /// Too many of the nodes that it should have are not there or not ready, and nobody waits for them.
+    Missing {
+        /// Nodes that it should have.
+        wanted: u32,
+        /// Those of them that are ready.
+        ready: u32,
+    },
     /// A limit of the whole cluster.
     Limit(Limit),
     /// It refused to grow in this very loop.
@@ -101,7 +108,7 @@ impl GroupReason {
     pub fn plugin(&self) -> &'static str {
         match self {
             Self::Refused(refusal) => refusal.predicate,
-            Self::AtMaxSize(_) | Self::Inactive(_) | Self::Unreadable(_) => "NodeGroup",
+            Self::AtMaxSize(_) | Self::Missing { .. } | Self::Inactive(_) | Self::Unreadable(_) => "NodeGroup",
             Self::BackedOff { .. } | Self::Failed(_) => "Backoff",
             Self::NoTemplate(_) => "Template",
             Self::Limit(_) => "ResourceLimits",
@@ -121,6 +128,9 @@ impl fmt::Display for GroupReason {
             Self::NoTemplate(problem) => problem.fmt(f),
             Self::Unreadable(error) => write!(f, "could not be read: {error}"),
             Self::Inactive(state) => write!(f, "is {state}"),
+            Self::Missing { wanted, ready } => {
+                write!(f, "only {ready} of its {wanted} nodes are ready, so it is left alone until more are")
+            }
             Self::Limit(limit) => write!(f, "cluster limit reached: {limit}"),
             Self::Failed(error) => write!(f, "refused to grow: {error}"),
             Self::Guarded(rule) => rule.fmt(f),
@@ -230,6 +240,8 @@ pub enum NodeReason {
     Cooldown(&'static str, Option<Time>),
     /// A lower limit of the whole cluster.
     Limit(Limit),
+    /// Its group has all of its nodes or none, and others of them stay.
+    AllOrNothing,
     /// As many nodes as may go at a time go already.
     Budget(&'static str, u32),
     /// Its utilization cannot be told.
@@ -257,6 +269,7 @@ impl NodeReason {
             Self::NotUnreadyLongEnough(..) => "NotUnreadyLongEnough",
             Self::Cooldown(..) => "InCooldown",
             Self::Limit(_) => "MinimalResourceLimitExceeded",
+            Self::AllOrNothing => "AtomicScaleDownFailed",
             Self::Budget(..) => "ScaleDownBudget",
             Self::Unknown(_) => "UnexpectedError",
             Self::Unreadable(_) => "NodeGroupUnreadable",
@@ -291,6 +304,7 @@ impl NodeReason {
             Self::Cooldown(flag, Some(until)) => format!("scale-down waits until {until} ({flag})"),
             Self::Cooldown(flag, None) => format!("scale-down waits ({flag})"),
             Self::Limit(limit) => format!("cluster limit: {limit}"),
+            Self::AllOrNothing => "its group has all of its nodes or none, and others of them stay".into(),
             Self::Budget(flag, count) => format!("{flag} lets {count} nodes go at a time"),
             Self::Unknown(error) => error.to_string(),
             Self::Unreadable(error) => format!("its group could not be read: {error}"),
@@ -508,6 +522,8 @@ pub struct Plan {
     pub nodes: Vec<NodeVerdict>,
     /// What an operator should know.
     pub warnings: Vec<Warning>,
+    /// Groups that could not grow from the start, with the reason. Only told where some pod needs a node.
+    pub skipped: Vec<(GroupId, GroupReason)>,
     /// Nodes that are on their way, by group.
     pub upcoming: Vec<(GroupId, u32)>,
     /// How many options were chosen.

@@ -42,6 +42,8 @@ pub struct Settings {
     pub max_total_unready_percentage: f64,
     /// `new-pod-scale-up-delay`: younger pods are left alone.
     pub new_pod_scale_up_delay: Duration,
+    /// `bypassed-scheduler-names`: pods of these schedulers count as unschedulable before they have been looked at.
+    pub bypassed_schedulers: Vec<String>,
     /// `expendable-pods-priority-cutoff`: pods below this never cause growth and never block removal.
     pub expendable_pods_priority_cutoff: i32,
     /// `enforce-node-group-min-size`: grow groups that are below their least size.
@@ -139,6 +141,7 @@ impl Default for Settings {
             ok_total_unready_count: 3,
             max_total_unready_percentage: 45.0,
             new_pod_scale_up_delay: Duration::ZERO,
+            bypassed_schedulers: vec![],
             expendable_pods_priority_cutoff: -10,
             enforce_node_group_min_size: false,
             force_ds: false,

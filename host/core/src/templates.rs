@@ -86,7 +86,7 @@ pub(crate) fn of_group(
 ) -> Result<Template, TemplateProblem> {
     if let Some(template) = sources.fixed.get(&group.id) {
         let mut template = template.clone();
-        template.node = sanitized(&template.node, &group.id, cluster, settings);
+        template.node = with_deprecated_labels(sanitized(&template.node, &group.id, cluster, settings), cluster);
         let missing = daemon_set_pods(&template.node, &template.pods, cluster, |_| true);
         template.pods.extend(missing);
         return Ok(template);
@@ -101,6 +101,7 @@ pub(crate) fn of_group(
     }
     let problem = match provided(&group.id, sources, cluster, settings) {
         Ok(node) => {
+            let node = with_deprecated_labels(node, cluster);
             let pods = daemon_set_pods(&node, &[], cluster, |_| true);
             return Ok(Template { pods, ..Template::of(node) });
         }
@@ -168,7 +169,8 @@ fn from_node(
         }
         // Pods with claims of their own get others on every node.
         let spec = if cluster.specs[pod.held].claims.is_empty() { pod.held } else { pod.spec };
-        pods.push(TemplatePod { name: cluster.pod_name(pod).into(), spec, daemon_set });
+        let owner = pod.owner.filter(|owner| owner.kind == OwnerKind::DaemonSet).map(|owner| owner.name);
+        pods.push(TemplatePod { name: cluster.pod_name(pod).into(), spec, daemon_set, owner });
     }
     let missing: Vec<TemplatePod> = daemon_set_pods(&node, &[], cluster, |daemon_set| {
         let wanted = settings.force_ds || daemon_set.node_critical;
@@ -248,6 +250,26 @@ fn sanitized(model: &Node, group: &GroupId, cluster: &mut Cluster, settings: &Se
     }
 }
 
+/// Labels that pods may still select by, with those that replaced them. Nodes carry both; what a cloud says of a node to
+/// come may have the new ones only.
+const DEPRECATED_LABELS: &[(&str, &str)] = &[
+    (INSTANCE_TYPE_BEFORE, "node.kubernetes.io/instance-type"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+];
+/// The one of them that tells groups apart.
+pub(crate) const INSTANCE_TYPE_BEFORE: &str = "beta.kubernetes.io/instance-type";
+
+fn with_deprecated_labels(mut node: Node, cluster: &mut Cluster) -> Node {
+    for (before, now) in DEPRECATED_LABELS {
+        let (before, now) = (cluster.symbols.intern(before), cluster.symbols.intern(now));
+        if let (None, Some(value)) = (node.labels.get(before), node.labels.get(now)) {
+            node.labels = node.labels.with(before, value);
+        }
+    }
+    node
+}
+
 /// Taints that tell of a passing condition of one node.
 const CONDITION_TAINTS: &[&str] = &[
     "node.kubernetes.io/not-ready",
@@ -278,7 +300,14 @@ fn daemon_set_pods(
         name: format!("{}/{}", cluster.text(daemon_set.namespace), cluster.text(daemon_set.name)).into(),
         spec: daemon_set.spec,
         daemon_set: true,
+        owner: Some(daemon_set.name),
     };
-    let known = |pod: &TemplatePod| present.iter().any(|other| other.spec == pod.spec);
+    let namespace = |pod: &TemplatePod| cluster.specs[pod.spec].namespace;
+    let known = |pod: &TemplatePod| {
+        let same = |other: &TemplatePod| {
+            other.spec == pod.spec || (other.owner == pod.owner && namespace(other) == namespace(pod))
+        };
+        present.iter().any(same)
+    };
     cluster.daemon_sets.iter().filter(runs).map(pod).filter(|pod| !known(pod)).collect()
 }

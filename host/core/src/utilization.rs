@@ -94,11 +94,12 @@ pub fn of_node<'p>(
     let mut counted = (0i64, 0i64, 0i64);
     let mut skipped = (0i64, 0i64, 0i64);
     for pod in pods {
-        if rules.is_long_terminating(pod) {
-            continue;
-        }
         let requests = &rules.cluster.specs[pod.held].requests;
         let skip = (ignore.daemon_sets && pod.is_daemon_set_pod()) || (ignore.mirror_pods && pod.drain.mirror);
+        // What is left out on both sides is so even while it ends, as in the peer.
+        if !skip && rules.is_long_terminating(pod) {
+            continue;
+        }
         let sums = if skip { &mut skipped } else { &mut counted };
         sums.0 = sums.0.saturating_add(requests.cpu_milli);
         sums.1 = sums.1.saturating_add(requests.memory_bytes);

@@ -239,3 +239,49 @@ fn drains_make_room_first() {
     let told = scene.turn();
     assert_eq!(told.growth().values().sum::<u32>(), 1, "one of the two needs a new node");
 }
+
+#[test]
+fn groups_of_all_or_nothing_go_whole() {
+    let mut scene = Scene::new(&(three_nodes() + &pod("b", "3", Some("n3"), "")));
+    scene.snapshot.groups[0].options.zero_or_max = Some(true);
+    let told = scene.turn();
+    assert_eq!(told.going(), [""; 0]);
+    assert_eq!(told.node("n1"), "unneeded AtomicScaleDownFailed");
+
+    let mut scene = Scene::new(&three_nodes());
+    scene.snapshot.groups[0].options.zero_or_max = Some(true);
+    scene.settings.max_scale_down_parallelism = 2;
+    assert_eq!(scene.turn().going(), ["n1", "n2", "n3"], "more than may go at a time, as it could never go otherwise");
+}
+
+#[test]
+fn pods_move_on_with_the_node_that_they_came_to() {
+    // n2 takes the pod of n1, and goes with both.
+    let yaml = three_nodes()
+        + &pod("a", "900m", Some("n1"), "")
+        + &pod("b", "900m", Some("n2"), "")
+        + &pod("c", "2100m", Some("n3"), "");
+    let mut scene = Scene::new(&yaml);
+    scene.settings.max_drain_parallelism = 5;
+    let told = scene.turn();
+    assert_eq!(told.going(), ["n1", "n2"]);
+    for (_, place) in told.plan.scale_down.iter().flat_map(|removal| &removal.moves) {
+        assert_eq!(place.name(&told.cluster), "n3");
+    }
+}
+
+#[test]
+fn a_budget_that_one_node_spends_holds_the_next() {
+    let budget = "---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: shop, name: all}, spec: \
+                  {selector: {}, minAvailable: 1}, status: {disruptionsAllowed: 1}}\n";
+    let yaml = three_nodes()
+        + &pod("a", "900m", Some("n1"), "")
+        + &pod("b", "900m", Some("n2"), "")
+        + &pod("c", "2100m", Some("n3"), "")
+        + budget;
+    let mut scene = Scene::new(&yaml);
+    scene.settings.max_drain_parallelism = 5;
+    let told = scene.turn();
+    assert_eq!(told.going(), ["n1"]);
+    assert_eq!(told.node("n2"), "blocked BlockedByPod");
+}

@@ -12,6 +12,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::Memory;
 use plimsoll_core::cloud::ErrorClass;
 use plimsoll_core::ranking::{RankingFailure, Verdict};
 use support::{Scene, all, empty_group, group_of, node, pod};
@@ -257,4 +258,77 @@ fn the_order_of_pods_does_not_matter() {
             assert_eq!(other.pod(&name), forwards.pod(&name));
         }
     }
+}
+
+#[test]
+fn a_group_of_all_or_nothing_grows_whole() {
+    let yaml = pending(3, "1") + &empty_group("a", 4, "4", "16Gi", "");
+    let mut scene = Scene::new(&yaml);
+    scene.snapshot.groups[0].options.zero_or_max = Some(true);
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[("a", 4)]));
+    assert_eq!(told.counts(), BTreeMap::from([("new", 3)]));
+
+    let mut scene = Scene::new(&yaml);
+    scene.snapshot.groups[0].options.zero_or_max = Some(true);
+    scene.settings.max_nodes_total = Some(3);
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[]), "three nodes would do, but four must come");
+    assert_eq!(told.reasons("shop/p000")["a"], "cluster limit reached: max-nodes-total 3");
+}
+
+#[test]
+fn a_group_whose_nodes_are_missing_is_left_alone() {
+    let wanting = empty_group("a", 9, "4", "16Gi", "").replace("minSize: 0", "minSize: 0, targetSize: 3");
+    let mut scene = Scene::new(&(pending(1, "1") + &wanting));
+    // Nobody remembers having asked for them.
+    scene.memory = Memory::default();
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[]));
+    assert_eq!(told.reasons("shop/p000")["a"], "only 0 of its 3 nodes are ready, so it is left alone until more are");
+    assert_eq!(told.plan.skipped.len(), 1);
+}
+
+#[test]
+fn pods_that_no_group_grows_for_take_the_room_that_is_there() {
+    let daemon = pod("agent", "2", None, "").replace("kind: ReplicaSet", "kind: DaemonSet");
+    let yaml = daemon + &pod("web", "2", None, "") + &node("n1", "3", "16Gi", "") + &group_of("a", 0, 5, &["n1"]);
+    let told = Scene::new(&yaml).turn();
+    assert_eq!(told.pod("shop/agent"), "existing n1");
+    assert_eq!(told.pod("shop/web"), "new a#0");
+    let told = Scene::new(&yaml.replace("cpu: '3'", "cpu: '1'")).turn();
+    assert_eq!(told.pod("shop/agent"), "ignored: it belongs to a DaemonSet", "there is no room, and no node is made");
+}
+
+#[test]
+fn pods_of_bypassed_schedulers_count_before_they_are_looked_at() {
+    let unseen = "---\n{apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: early}, spec: {schedulerName: own, \
+                  containers: [{name: c}]}, status: {phase: Pending}}\n";
+    for (bypassed, expected) in
+        [(vec![], "ignored: the scheduler has not marked it unschedulable"), (vec!["own".to_owned()], "new a#0")]
+    {
+        let mut scene = Scene::new(&(unseen.to_owned() + &empty_group("a", 4, "4", "16Gi", "")));
+        scene.settings.waits_elapsed = false;
+        scene.settings.bypassed_schedulers = bypassed;
+        assert_eq!(scene.turn().pod("shop/early"), expected);
+    }
+}
+
+#[test]
+fn one_choice_is_shared_by_like_groups() {
+    let yaml = pending(6, "3") + &empty_group("a", 9, "4", "16Gi", "") + &empty_group("b", 2, "4", "16Gi", "");
+    let mut scene = Scene::new(&yaml);
+    scene.settings.balance_similar_node_groups = true;
+    scene.settings.scale_up_rounds = Some(1);
+    let told = scene.turn();
+    assert_eq!(told.growth(), growth(&[("a", 4), ("b", 2)]), "b is full with two");
+    assert_eq!(told.counts(), BTreeMap::from([("new", 6)]));
+}
+
+#[test]
+fn labels_that_were_replaced_still_select() {
+    let wish = "nodeSelector: {beta.kubernetes.io/instance-type: big}, ";
+    let group = empty_group("a", 4, "4", "16Gi", "node.kubernetes.io/instance-type: big");
+    let told = Scene::new(&(pod("p", "1", None, wish) + &group)).turn();
+    assert_eq!(told.growth(), growth(&[("a", 1)]));
 }

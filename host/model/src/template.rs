@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cluster::SpecId;
 use crate::devices::ResourceSlice;
 use crate::node::Node;
+use crate::symbol::Symbol;
 
 /// A node that does not exist yet, with the pods that it will start with.
 #[derive(Clone, Debug)]
@@ -33,4 +34,6 @@ pub struct TemplatePod {
     pub spec: SpecId,
     /// Whether it stands for a DaemonSet pod (otherwise a static pod).
     pub daemon_set: bool,
+    /// Name of the DaemonSet that makes it, if it names one. The namespace is the spec's.
+    pub owner: Option<Symbol>,
 }

@@ -36,6 +36,9 @@ pub struct Case {
     /// The time of the decision.
     #[serde(default)]
     pub now: String,
+    /// The time of the first of the two loops of a `scaledown` case.
+    #[serde(default)]
+    pub first_loop: String,
     /// The two templates of a `similar` case.
     #[serde(default)]
     pub pair: Vec<TemplateValues>,
@@ -99,6 +102,7 @@ const LISTS: &[(&str, Kind)] = &[
     ("deviceClasses", Kind::DeviceClass),
     ("resourceSlices", Kind::ResourceSlice),
     ("resourceClaims", Kind::ResourceClaim),
+    ("configMaps", Kind::ConfigMap),
 ];
 
 impl Case {

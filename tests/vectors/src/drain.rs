@@ -1,17 +1,14 @@
 //! `drain`: what becomes of the pods of a node that is to go, and what holds it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_core::Settings;
 use plimsoll_core::drain::{Budgets, Controllers, DrainRules, Fate};
-use plimsoll_model::time::go_duration_nanos;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::Outcome;
 use crate::case::Case;
+use crate::options;
 
 #[derive(Debug, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -27,7 +24,7 @@ struct Answer {
 pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     let cluster = case.cluster()?;
     let expect: Answer = serde_json::from_value(case.expect.clone()).context("expect")?;
-    let settings = settings(case)?;
+    let settings = options::settings(&case.options)?;
     let controllers = Controllers::new(&cluster);
     let budgets = Budgets::new(&cluster);
     let rules = DrainRules { settings: &settings, cluster: &cluster, controllers: Some(&controllers), at: case.at()? };
@@ -52,27 +49,4 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     }
     let differences = (ours != expect).then(|| format!("peer {expect:?}, we {ours:?}"));
     Ok(Outcome::of(differences.as_slice()))
-}
-
-fn settings(case: &Case) -> anyhow::Result<Settings> {
-    let default = Settings::default();
-    // The peer's spelling.
-    let timeout = match case.options.get("blocking-system-pod-distruption-timeout") {
-        None => default.blocking_system_pod_disruption_timeout,
-        Some(given) => duration(given)?,
-    };
-    Ok(Settings {
-        skip_nodes_with_system_pods: case.flag("skip-nodes-with-system-pods", true),
-        skip_nodes_with_local_storage: case.flag("skip-nodes-with-local-storage", true),
-        skip_nodes_with_custom_controller_pods: case.flag("skip-nodes-with-custom-controller-pods", true),
-        min_replica_count: case.number("min-replica-count").map_or(default.min_replica_count, i64::from),
-        blocking_system_pod_disruption_timeout: timeout,
-        ..default
-    })
-}
-
-fn duration(value: &Value) -> anyhow::Result<Duration> {
-    let text = value.as_str().with_context(|| format!("{value} is no duration"))?;
-    let nanos = go_duration_nanos(text).with_context(|| format!("{text:?} is no duration"))?;
-    Ok(Duration::from_nanos(u64::try_from(nanos)?))
 }

@@ -112,9 +112,7 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
     }
     if case.note.contains(OVERBOOKED) {
         return Ok(match Outcome::of(&differences) {
-            Outcome::Passed { .. } => {
-                Outcome::Passed { remark: Some("checked by the oracle alone, the peer overbooks") }
-            }
+            Outcome::Passed { .. } => Outcome::passed(Some("checked by the oracle alone, the peer overbooks")),
             failed @ Outcome::Failed { .. } => failed,
         });
     }
@@ -133,7 +131,7 @@ pub(crate) fn run(case: &Case) -> anyhow::Result<Outcome> {
         }
     }
     Ok(match Outcome::of(&differences) {
-        Outcome::Passed { .. } => Outcome::Passed { remark: better.then_some("better than the peer") },
+        Outcome::Passed { .. } => Outcome::passed(better.then_some("better than the peer")),
         failed @ Outcome::Failed { .. } => failed,
     })
 }

@@ -3,11 +3,18 @@
 //! One module per kind of case. `cases/` holds those that are free to look at; the answers of one program are no
 //! specification, and `EXCEPTIONS.md` lists where it is wrong.
 
+mod audit;
 mod case;
+mod converge;
 mod dra;
 mod drain;
 mod estimate;
+mod expanders;
+mod options;
 mod predicates;
+mod scaledown;
+mod scaleup;
+mod scene;
 mod similar;
 mod utilization;
 
@@ -20,20 +27,50 @@ pub enum Outcome {
     Passed {
         /// Something worth counting over all cases.
         remark: Option<&'static str>,
+        /// Nodes that we ask for, and how many are said to be enough: to be compared over all cases.
+        nodes: Option<(u32, u32)>,
     },
     /// It does not.
     Failed {
+        /// The first way in which it differs, for counting over all cases.
+        cause: &'static str,
         /// Both answers, on one line.
         difference: String,
+        /// As of a case that passed.
+        nodes: Option<(u32, u32)>,
     },
 }
 
 impl Outcome {
     fn of(differences: &[String]) -> Self {
         match differences {
-            [] => Self::Passed { remark: None },
-            _ => Self::Failed { difference: differences.join("; ") },
+            [] => Self::passed(None),
+            _ => Self::Failed { cause: "other verdicts", difference: differences.join("; "), nodes: None },
         }
+    }
+
+    fn of_all(differences: &[Difference]) -> Self {
+        let Some(first) = differences.first() else { return Self::passed(None) };
+        let texts: Vec<String> =
+            differences.iter().map(|difference| format!("{}: {}", difference.cause, difference.text)).collect();
+        Self::Failed { cause: first.cause, difference: texts.join("; "), nodes: None }
+    }
+
+    fn passed(remark: Option<&'static str>) -> Self {
+        Self::Passed { remark, nodes: None }
+    }
+}
+
+/// One way in which two answers differ.
+#[derive(Debug)]
+struct Difference {
+    cause: &'static str,
+    text: String,
+}
+
+impl Difference {
+    fn new(cause: &'static str, text: String) -> Self {
+        Self { cause, text }
     }
 }
 
@@ -58,16 +95,19 @@ pub fn run_case(case: &Case) -> anyhow::Result<Outcome> {
         "drain" => drain::run,
         "utilization" => utilization::run,
         "similar" => similar::run,
+        "scaleup" => scaleup::run,
+        "scaledown" => scaledown::run,
+        "converge" => converge::run,
         kind => anyhow::bail!(
-            "case {} is of kind {kind:?}; known kinds are predicates, dra, estimate, dra-estimate, drain, utilization and \
-             similar",
+            "case {} is of kind {kind:?}; known kinds are predicates, dra, estimate, dra-estimate, drain, utilization, \
+             similar, scaleup, scaledown and converge",
             case.id
         ),
     };
     let outcome = run(case).map_err(|error| error.context(format!("case {}", case.id)))?;
     Ok(match outcome {
         Outcome::Failed { .. } if is_exception(&case.id) => {
-            Outcome::Passed { remark: Some("differ and are listed as exceptions") }
+            Outcome::passed(Some("differ and are listed as exceptions"))
         }
         outcome => outcome,
     })

@@ -2,6 +2,7 @@
 //!
 //! A line per case that differs, then `N passed, N failed`. Exit status 1 if a case failed, 2 if a file cannot be read.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -23,16 +24,26 @@ fn main() -> ExitCode {
 fn run(files: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
     anyhow::ensure!(!files.is_empty(), "no file named; usage: vectors FILE… (KIND.jsonl or KIND.jsonl.xz)");
     let (mut passed, mut failed) = (0, 0);
-    let mut remarks = std::collections::BTreeMap::<&'static str, usize>::new();
+    let mut remarks = BTreeMap::<&'static str, usize>::new();
+    let mut causes = BTreeMap::<&'static str, usize>::new();
+    let (mut ours, mut enough) = (0, 0);
     for file in files {
         for case in read_cases(file.as_ref())? {
-            match run_case(&case)? {
-                Outcome::Passed { remark } => {
+            let outcome = run_case(&case)?;
+            if let Outcome::Passed { nodes: Some((asked, trimmed)), .. }
+            | Outcome::Failed { nodes: Some((asked, trimmed)), .. } = outcome
+            {
+                ours += asked;
+                enough += trimmed;
+            }
+            match outcome {
+                Outcome::Passed { remark, .. } => {
                     passed += 1;
                     remark.into_iter().for_each(|remark| *remarks.entry(remark).or_default() += 1);
                 }
-                Outcome::Failed { difference } => {
+                Outcome::Failed { cause, difference, .. } => {
                     failed += 1;
+                    *causes.entry(cause).or_default() += 1;
                     writeln!(out, "{}: {difference}", case.id)?;
                 }
             }
@@ -40,6 +51,12 @@ fn run(files: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
     }
     for (remark, cases) in remarks {
         writeln!(out, "{cases} cases: {remark}")?;
+    }
+    for (cause, cases) in causes {
+        writeln!(out, "{cases} cases failed: {cause}")?;
+    }
+    if enough > 0 {
+        writeln!(out, "{ours} nodes asked for where the peer's answer, trimmed, has {enough}")?;
     }
     writeln!(out, "{passed} passed, {failed} failed")?;
     Ok(failed == 0)

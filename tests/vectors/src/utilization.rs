@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use crate::Outcome;
 use crate::case::Case;
-
-/// The label of the cloud that the cases were recorded with.
-const ACCELERATOR_LABEL: &str = "example.com/accelerator";
+use crate::scene::ACCELERATOR_LABEL;
 
 #[derive(Debug, Deserialize)]
 struct Expect {

@@ -7,20 +7,34 @@ use std::path::Path;
 use plimsoll_tests_vectors::{Outcome, read_cases, run_case};
 
 fn run(file: &str) {
+    run_all_but(file, 0.0);
+}
+
+/// Runs a file of which a share may differ still.
+fn run_all_but(file: &str, tolerated: f64) {
     let cases = read_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(file)).unwrap();
     assert!(cases.len() > 100, "{file} holds {} cases", cases.len());
-    // The larger files only.
-    let every = if cfg!(debug_assertions) && cases.len() > 1000 { 12 } else { 1 };
+    // The larger files and the slower kinds only.
+    let every = match cases.len() {
+        _ if !cfg!(debug_assertions) => 1,
+        1001.. => 12,
+        _ if LOOPS.contains(&file) => 4,
+        _ => 1,
+    };
     let failures: Vec<String> = cases
         .iter()
         .step_by(every)
         .filter_map(|case| match run_case(case).unwrap() {
             Outcome::Passed { .. } => None,
-            Outcome::Failed { difference } => Some(format!("{}: {difference}", case.id)),
+            Outcome::Failed { difference, .. } => Some(format!("{}: {difference}", case.id)),
         })
         .collect();
-    assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));
+    let most = (cases.len().div_ceil(every) as f64 * tolerated).ceil();
+    assert!(failures.len() as f64 <= most, "{} cases differ:\n{}", failures.len(), failures.join("\n"));
 }
+
+/// Kinds that run whole loops.
+const LOOPS: [&str; 3] = ["scaleup.jsonl.xz", "scaledown.jsonl.xz", "converge.jsonl.xz"];
 
 #[test]
 fn predicates() {
@@ -57,6 +71,23 @@ fn dra_estimate() {
     run("dra-estimate.jsonl.xz");
 }
 
+// The open differences of these kinds are listed in EXCEPTIONS.md; there must not become more.
+
+#[test]
+fn scaleup() {
+    run_all_but("scaleup.jsonl.xz", 0.02);
+}
+
+#[test]
+fn scaledown() {
+    run_all_but("scaledown.jsonl.xz", 0.01);
+}
+
+#[test]
+fn converge() {
+    run_all_but("converge.jsonl.xz", 0.032);
+}
+
 /// The runner can tell right from wrong.
 #[test]
 fn a_wrong_answer_is_noticed() {
@@ -68,6 +99,9 @@ fn a_wrong_answer_is_noticed() {
         ("similar.jsonl.xz", "\"similar\":true", "\"similar\":false"),
         ("dra.jsonl.xz", "\"fits\":true", "\"fits\":false"),
         ("dra-estimate.jsonl.xz", "\"scheduled\":{", "\"scheduled\":{\"nobody\":100000,"),
+        ("scaleup.jsonl.xz", "\"result\":\"ScaleUpSuccessful\"", "\"result\":\"ScaleUpNotNeeded\""),
+        ("scaledown.jsonl.xz", "\"NotUnderutilized\"", "\"ScaleDownDisabledAnnotation\""),
+        ("converge.jsonl.xz", "\"helped\":", "\"helped\":1000"),
     ] {
         let cases = read_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(file)).unwrap();
         let mut case = cases.into_iter().find(|case| case.expect.to_string().contains(from)).unwrap();

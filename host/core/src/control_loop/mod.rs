@@ -23,7 +23,7 @@
 
 use plimsoll_model::{SpecId, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
 use crate::drain::{Budgets, Controllers, DrainRules};
@@ -40,6 +40,8 @@ use crate::ranking::{RankRequest, Ranking};
 use crate::scale_up::choice::{Choice, Next};
 use crate::scale_up::options::Growth;
 use crate::settings::Settings;
+use crate::similar::Likeness;
+use crate::templates::INSTANCE_TYPE_BEFORE;
 
 mod pending;
 pub(crate) mod pods_on;
@@ -161,7 +163,7 @@ impl Pending {
     }
 
     /// Puts as many of those that are left as possible on these nodes, in their order.
-    fn take_room(&mut self, snapshot: &mut Snapshot<'_>, nodes: &[NodeId]) {
+    pub(crate) fn take_room(&mut self, snapshot: &mut Snapshot<'_>, nodes: &[NodeId]) {
         let left = self.left();
         if left > 0 && !nodes.is_empty() {
             let runs = snapshot.pack(self.class, left, Candidates::Of(nodes));
@@ -242,6 +244,8 @@ pub struct Loop<'a> {
     pub(crate) groups: Vec<GroupState>,
     /// By class, in the order in which they are served.
     pub(crate) pending: Vec<Pending>,
+    /// Pods that no group grows for, on the nodes that have room for them. They take it before the others look for nodes.
+    pub(crate) passive: Vec<Pending>,
     /// Pods by the node that they are on.
     pub(crate) pods_on: PodsOn,
     /// Pods that are on no node, by number.
@@ -253,6 +257,11 @@ pub struct Loop<'a> {
     /// Actions that are to be carried out in the present phase.
     pub(crate) queue: std::collections::VecDeque<Action>,
     pub(crate) turn: Turn,
+    /// Which groups grow together.
+    pub(crate) likeness: Likeness,
+    /// Classes that a fresh node of a group would have taken before anything was chosen. Only filled where the number of
+    /// choices is limited: else whoever fits is helped.
+    pub(crate) fitted: FxHashSet<(GroupIndex, ClassId)>,
     passes: u32,
     phase: Phase,
     waiting: Waiting,
@@ -273,6 +282,7 @@ impl<'a> Loop<'a> {
             priorities: None,
             groups: vec![],
             pending: vec![],
+            passive: vec![],
             pods_on: PodsOn::default(),
             unplaced: vec![],
             decisions: vec![],
@@ -280,6 +290,8 @@ impl<'a> Loop<'a> {
             plan: Plan::default(),
             queue: std::collections::VecDeque::new(),
             turn: Turn::Scarce,
+            likeness: likeness(settings),
+            fitted: FxHashSet::default(),
             passes: 0,
             phase: Phase::Begin,
             waiting: Waiting::Nothing,
@@ -449,10 +461,16 @@ impl<'a> Loop<'a> {
             self.turn = Turn::Everybody;
         }
         let rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
+        if self.settings.scale_up_rounds.is_some() && self.plan.rounds == 0 && self.passes == 0 {
+            self.try_fresh_nodes();
+        }
         let mut growths = if rounds { self.options() } else { vec![] };
         if rounds && growths.is_empty() && self.turn == Turn::Scarce {
             self.on_to_everybody();
             growths = self.options();
+        }
+        if self.plan.rounds == 0 && self.passes == 0 {
+            self.tell_skipped();
         }
         if !growths.is_empty() {
             let request = self.question(&growths);
@@ -557,6 +575,16 @@ impl<'a> Loop<'a> {
             }
         }
     }
+}
+
+/// Which groups grow together. Where growth is only shared out afterwards, the peer's comparison decides. Where like groups
+/// are packed together, a label that merely repeats another does not keep them apart.
+fn likeness(settings: &Settings) -> Likeness {
+    let mut likeness = settings.likeness.clone();
+    if settings.scale_up_rounds != Some(1) {
+        likeness.ignored_labels.push(INSTANCE_TYPE_BEFORE.to_owned());
+    }
+    likeness
 }
 
 fn api(outcome: Outcome) -> Result<(), String> {

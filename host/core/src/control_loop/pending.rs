@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::pods_on::{NodesByName, PodsOn};
 use super::{GroupState, Loop, Pending};
 use crate::drain::Fate;
+use crate::health;
 use crate::ledger::FailureCause;
 use crate::observation::NodeIndex;
 use crate::plan::{GroupReason, IgnoreReason, PodIndex, PodOutcome, Warning};
@@ -136,6 +137,11 @@ impl Loop<'_> {
                 let until = Time::from_millis(backoff.until_ms);
                 state.closed = Some(GroupReason::BackedOff { until, reason: backoff.reason.clone() });
             }
+            let id = &view.cloud.id;
+            let not_coming = self.memory.ledger.outstanding(id) + self.memory.withdrawals.get(id).copied().unwrap_or(0);
+            if let Err((wanted, ready)) = health::of_group(view, not_coming, self.observation, self.settings) {
+                state.closed = Some(GroupReason::Missing { wanted, ready });
+            }
             if state.target >= view.cloud.max_size {
                 state.closed = Some(GroupReason::AtMaxSize(view.cloud.max_size));
             }
@@ -173,10 +179,15 @@ impl Loop<'_> {
         let observation = self.observation;
         let cluster = observation.cluster;
         let mut wanting: Vec<(PodIndex, bool)> = Vec::new();
+        let mut passive: Vec<(PodIndex, bool)> = Vec::new();
         for index in std::mem::take(&mut self.unplaced) {
             let Some(pod) = cluster.pods.get(index) else { continue };
             if let Some(reason) = self.ignore(pod) {
                 self.outcomes.insert(index, PodOutcome::Ignored(reason));
+                // They are no reason to grow, but the scheduler binds them where there is room.
+                if matches!(reason, IgnoreReason::Young(_) | IgnoreReason::DaemonSet) {
+                    passive.push((index, false));
+                }
                 continue;
             }
             let nominated = pod.nominated_node.and_then(|name| observation.node_by_name.get(&name));
@@ -200,6 +211,7 @@ impl Loop<'_> {
             }
         }
         self.pending = self.classes_of(wanting);
+        self.passive = self.classes_of(passive);
     }
 
     /// Groups pods by class, in an order that does not depend on the order of the input: by priority, then by how large
@@ -266,7 +278,9 @@ impl Loop<'_> {
         match pod.scheduling {
             Scheduling::Gated => return Some(IgnoreReason::Gated),
             // A file has no history: whoever has not been looked at yet counts as looked at.
-            Scheduling::Unseen if !self.settings.waits_elapsed && pod.nominated_node.is_none() => {
+            Scheduling::Unseen
+                if !self.settings.waits_elapsed && pod.nominated_node.is_none() && !self.is_bypassed(pod) =>
+            {
                 return Some(IgnoreReason::NotUnschedulable);
             }
             Scheduling::Refused => return Some(IgnoreReason::NotUnschedulable),
@@ -285,11 +299,21 @@ impl Loop<'_> {
         young.then_some(IgnoreReason::Young(delay))
     }
 
+    fn is_bypassed(&self, pod: &Pod) -> bool {
+        let scheduler = self.observation.cluster.text(pod.scheduler);
+        self.settings.bypassed_schedulers.iter().any(|name| name == scheduler)
+    }
+
     /// Puts pending pods on nodes that are there or on their way.
     fn place_what_fits(&mut self) {
         let existing: Vec<NodeId> = (0..self.observation.cluster.nodes.len()).map(NodeId::new).collect();
         let upcoming: Vec<NodeId> = self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect();
-        for pending in &mut self.pending {
+        let rank = |pending: &&mut Pending| {
+            std::cmp::Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0))
+        };
+        let mut all: Vec<&mut Pending> = self.passive.iter_mut().chain(&mut self.pending).collect();
+        all.sort_by_key(rank);
+        for pending in all {
             pending.take_room(&mut self.snapshot, &existing);
             pending.take_room(&mut self.snapshot, &upcoming);
         }

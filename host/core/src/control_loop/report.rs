@@ -22,11 +22,38 @@ impl Loop<'_> {
         self.plan.pods.sort_by_key(|&(pod, _)| pod);
     }
 
+    /// Groups that are closed before anything was chosen, if somebody needs a node.
+    pub(super) fn tell_skipped(&mut self) {
+        if self.pending.iter().all(|pending| pending.left() == 0) {
+            return;
+        }
+        let groups = self.groups.iter().zip(&self.observation.groups);
+        let closed = groups.filter_map(|(state, view)| Some((view.cloud.id.clone(), state.closed.clone()?)));
+        self.plan.skipped = closed.collect();
+    }
+
+    /// Finds out which classes a fresh node of each open group takes.
+    pub(super) fn try_fresh_nodes(&mut self) {
+        for (group, state) in self.groups.iter().enumerate() {
+            let Some(shape) = state.shape.filter(|_| state.closed.is_none()) else { continue };
+            self.snapshot.fork();
+            let node = self.snapshot.add_copy(shape);
+            for pending in self.pending.iter().filter(|pending| pending.left() > 0) {
+                if self.snapshot.fits(pending.class, node) {
+                    self.fitted.insert((group, pending.class));
+                }
+            }
+            self.snapshot.revert();
+        }
+    }
+
     fn tell_pods(&mut self) {
         let existing = self.observation.cluster.nodes.len();
         let coming = self.places();
         let pending = std::mem::take(&mut self.pending);
-        for class in pending.iter().filter(|class| !class.evicted) {
+        let passive = std::mem::take(&mut self.passive);
+        let active = pending.iter().filter(|class| !class.evicted).map(|class| (class, true));
+        for (class, active) in active.chain(passive.iter().map(|class| (class, false))) {
             let mut pods = class.pods.iter().copied();
             for &(node, count) in &class.placed {
                 let (place, new) = coming.get(&node).cloned().unwrap_or((Place::Node(node.index()), false));
@@ -41,11 +68,13 @@ impl Loop<'_> {
                     self.outcomes.insert(pod, outcome);
                 }
             }
-            for pod in pods {
+            // Of the others it is known already why they are left alone.
+            for pod in pods.filter(|_| active) {
                 self.outcomes.insert(pod, PodOutcome::NotHelped);
             }
         }
         self.pending = pending;
+        self.passive = passive;
     }
 
     /// Where each node to come is, for people, and whether this loop adds it.
@@ -103,7 +132,8 @@ impl Loop<'_> {
             for (slot, &class) in reasons.iter_mut().zip(&unhelped) {
                 let Some(class) = self.pending.get(class).map(|pending| pending.class) else { continue };
                 let refusal = fresh.and_then(|node| self.snapshot.refusal(class, node));
-                let reason = match (refusal, &closed) {
+                let fitted = self.fitted.contains(&(group, class));
+                let reason = match (refusal.filter(|_| !fitted), &closed) {
                     // What the template refuses stays true when the group can grow again.
                     (Some(refusal), _) => GroupReason::Refused(refusal),
                     (None, Some(closed)) => closed.clone(),

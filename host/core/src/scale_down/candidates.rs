@@ -49,6 +49,13 @@ impl Loop<'_> {
         };
         let accelerators = &self.observation.accelerators;
         let mut reasons = Vec::new();
+        let ready = self.observation.readiness.get(node).is_none_or(|state| state.ready);
+        if object.scale_down_disabled {
+            reasons.push(NodeReason::Disabled);
+        }
+        if !ready && !self.settings.scale_down_unready_enabled {
+            reasons.push(NodeReason::UnreadyDisabled);
+        }
         match utilization::of_node(object, pods.iter().filter_map(pod), &rules, accelerators, ignore) {
             Err(error) => reasons.push(NodeReason::Unknown(error)),
             Ok(used) => {
@@ -61,12 +68,12 @@ impl Loop<'_> {
                 };
                 // A share that is no number is not above anything, as in the peer.
                 if used.share > threshold {
-                    let reason = NodeReason::NotUnderutilized { share: used.share, threshold, of: used.resource };
-                    return stays(NodeOutcome::Needed, vec![reason]);
+                    let (share, of) = (used.share, used.resource);
+                    reasons.push(NodeReason::NotUnderutilized { share, threshold, of });
+                    return stays(NodeOutcome::Needed, reasons);
                 }
             }
         }
-        let ready = self.observation.readiness.get(node).is_none_or(|state| state.ready);
         match view {
             None => reasons.push(NodeReason::NotAutoscaled),
             Some(view) => {
@@ -77,12 +84,6 @@ impl Loop<'_> {
                     reasons.push(NodeReason::GroupMinSize(view.cloud.min_size));
                 }
             }
-        }
-        if object.scale_down_disabled {
-            reasons.push(NodeReason::Disabled);
-        }
-        if !ready && !self.settings.scale_down_unready_enabled {
-            reasons.push(NodeReason::UnreadyDisabled);
         }
         let membership = self.observation.membership.get(node).copied().flatten();
         let instance = membership.zip(view).and_then(|(m, view)| view.cloud.instances.get(m.instance));

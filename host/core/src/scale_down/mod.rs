@@ -2,5 +2,6 @@
 
 mod candidates;
 mod removal;
+mod search;
 mod select;
 mod strays;

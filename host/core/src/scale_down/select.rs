@@ -1,25 +1,17 @@
-//! Where the pods of idle nodes would go, and which nodes go now.
+//! Which of the nodes that are not needed go now, and what the others wait for.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use plimsoll_model::Time;
-use plimsoll_scheduling::{Candidates, ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
-use super::candidates::{Candidate, FirstLook};
+use super::candidates::FirstLook;
+use super::search::Unneeded;
 use crate::control_loop::{Action, Loop};
 use crate::memory::{Removal, Stage};
-use crate::observation::NodeIndex;
-use crate::plan::{NodeOutcome, NodeReason, NodeVerdict, Place, PodIndex, ScaleDown};
-
-/// A node that could go: its pods have other places.
-struct Unneeded {
-    candidate: Candidate,
-    moves: Vec<(PodIndex, Place)>,
-    /// Its pods cannot all be evicted at once under their budgets.
-    risky: bool,
-}
+use crate::observation::{GroupIndex, Membership, NodeIndex};
+use crate::plan::{NodeOutcome, NodeReason, NodeVerdict, PodIndex, ScaleDown};
 
 impl Loop<'_> {
     /// Decides which nodes go, and says of every node why it stays.
@@ -50,7 +42,7 @@ impl Loop<'_> {
     fn planned_pods(&self) -> FxHashMap<NodeIndex, Vec<PodIndex>> {
         let nodes = self.observation.cluster.nodes.len();
         let mut planned: FxHashMap<NodeIndex, Vec<PodIndex>> = FxHashMap::default();
-        for pending in self.pending.iter().filter(|pending| !pending.evicted) {
+        for pending in self.pending.iter().chain(&self.passive).filter(|pending| !pending.evicted) {
             let mut pods = pending.pods.iter().copied();
             for &(node, count) in &pending.placed {
                 let these = pods.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX));
@@ -61,84 +53,6 @@ impl Loop<'_> {
             }
         }
         planned
-    }
-
-    /// Simulates the removal of one candidate after the other, each on top of those before it: empty ones first, then
-    /// those that were unneeded before, then in the order of the nodes.
-    fn find_unneeded(&mut self, mut candidates: Vec<Candidate>) -> (Vec<Unneeded>, Vec<NodeVerdict>) {
-        let cluster = self.observation.cluster;
-        let name = |node: NodeIndex| cluster.nodes.get(node).map_or("", |node| cluster.text(node.name));
-        candidates.sort_by_key(|candidate| {
-            let before = self.memory.unneeded_since_ms.contains_key(name(candidate.node));
-            (!candidate.moving.is_empty(), !candidate.completing.is_empty(), !before, candidate.node)
-        });
-        // Places, best first: nodes that stay anyway, then the candidates that are looked at last.
-        let mut staying = vec![true; cluster.nodes.len()];
-        for candidate in &candidates {
-            if let Some(stays) = staying.get_mut(candidate.node) {
-                *stays = false;
-            }
-        }
-        let starting: Vec<NodeIndex> =
-            self.observation.groups.iter().flat_map(|group| group.starting.clone()).collect();
-        let stays =
-            (0..cluster.nodes.len()).filter(|node| staying.get(*node) == Some(&true) && !starting.contains(node));
-        let mut places: Vec<NodeId> =
-            stays.chain(candidates.iter().rev().map(|candidate| candidate.node)).map(NodeId::new).collect();
-
-        let mut unneeded = Vec::new();
-        let mut blocked = Vec::new();
-        for candidate in candidates {
-            let here = NodeId::new(candidate.node);
-            let mut moving: Vec<(ClassId, ClassId, PodIndex)> = Vec::new();
-            for &index in &candidate.moving {
-                if let Some(pod) = cluster.pods.get(index) {
-                    let held = match pod.deletion {
-                        Some(_) => self.snapshot.terminating_class(pod.held),
-                        None => self.snapshot.class(pod.held),
-                    };
-                    moving.push((self.snapshot.class(pod.spec), held, index));
-                }
-            }
-            // The largest first, as when pods are placed.
-            let size = |&(_, _, index): &(ClassId, ClassId, PodIndex)| {
-                let requests = cluster.pods.get(index).map(|pod| &cluster.specs[pod.spec].requests);
-                requests.map(|requests| (requests.cpu_milli, requests.memory_bytes)).unwrap_or_default()
-            };
-            moving.sort_by(|a, b| size(b).cmp(&size(a)).then(a.0.cmp(&b.0)).then(a.2.cmp(&b.2)));
-            self.snapshot.fork();
-            for &(_, held, _) in &moving {
-                self.snapshot.unplace(held, here, 1);
-            }
-            self.snapshot.close(here);
-            let mut moves = Vec::new();
-            let mut stuck = Vec::new();
-            for run in moving.chunk_by(|a, b| a.0 == b.0) {
-                let Some(&(class, ..)) = run.first() else { continue };
-                let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
-                let mut pods = run.iter().map(|&(_, _, index)| index);
-                for placed in self.snapshot.pack(class, count, Candidates::Of(&places)) {
-                    let place = Place::Node(placed.node.index());
-                    let these = pods.by_ref().take(usize::try_from(placed.count).unwrap_or(usize::MAX));
-                    moves.extend(these.map(|index| (index, place.clone())));
-                }
-                stuck.extend(pods);
-            }
-            if stuck.is_empty() {
-                self.snapshot.commit();
-                places.retain(|&place| place != here);
-                let pods = candidate.moving.iter().filter_map(|&index| cluster.pods.get(index));
-                let risky = !self.budgets.allow_together(pods.clone());
-                pods.for_each(|pod| self.budgets.take(pod));
-                moves.sort();
-                unneeded.push(Unneeded { candidate, moves, risky });
-            } else {
-                self.snapshot.revert();
-                let reasons = stuck.into_iter().map(NodeReason::NoPlaceToMovePod).collect();
-                blocked.push(NodeVerdict { node: candidate.node, outcome: NodeOutcome::Blocked, reasons });
-            }
-        }
-        (unneeded, blocked)
     }
 
     /// Starts and stops the clocks of idle nodes.
@@ -158,56 +72,131 @@ impl Loop<'_> {
     fn choose(&mut self, mut unneeded: Vec<Unneeded>) {
         unneeded.sort_by_key(|node| (!node.candidate.moving.is_empty(), node.risky));
         let cooldowns = self.cooldowns();
+        let mut chosen: Vec<(Unneeded, Membership, Vec<NodeReason>)> = Vec::new();
+        for node in unneeded {
+            let membership = self.observation.membership.get(node.candidate.node).copied().flatten();
+            let Some(membership) = membership else { continue };
+            let mut reasons = cooldowns.clone();
+            reasons.extend(self.waits(node.candidate.node));
+            reasons.extend(node.candidate.completing.iter().map(|&pod| NodeReason::OnCompletion(pod)));
+            reasons.extend(self.lower_bounds(node.candidate.node, membership.group));
+            if reasons.is_empty() {
+                self.count_out(node.candidate.node, membership.group, 1);
+            }
+            chosen.push((node, membership, reasons));
+        }
+        self.hold_parts_of_groups(&mut chosen);
+        self.hold_to_budgets(&mut chosen);
+        for (node, membership, reasons) in chosen {
+            if reasons.is_empty() {
+                self.remove(node, membership.group, membership.instance);
+                continue;
+            }
+            let outcome =
+                if node.candidate.completing.is_empty() { NodeOutcome::Unneeded } else { NodeOutcome::Blocked };
+            self.plan.nodes.push(NodeVerdict { node: node.candidate.node, outcome, reasons });
+        }
+    }
+
+    /// Lower bounds that a node's removal would break: of its group, and of the cluster.
+    fn lower_bounds(&self, node: NodeIndex, group: GroupIndex) -> Vec<NodeReason> {
+        let (Some(view), Some(state)) = (self.view(group), self.groups.get(group)) else { return vec![] };
+        let mut reasons = Vec::new();
+        if state.target.saturating_sub(state.leaving) <= view.cloud.min_size {
+            reasons.push(NodeReason::GroupMinSize(view.cloud.min_size));
+        }
+        let weight = self.observation.cluster.nodes.get(node).map(|node| self.limits.weigh(node)).unwrap_or_default();
+        reasons.extend(self.limits.removal_breaks(&weight).map(NodeReason::Limit));
+        reasons
+    }
+
+    /// Takes a node out of what is counted for lower bounds, or back in (-1).
+    fn count_out(&mut self, node: NodeIndex, group: GroupIndex, nodes: i64) {
+        let weight = self.observation.cluster.nodes.get(node).map(|node| self.limits.weigh(node)).unwrap_or_default();
+        self.limits.count(&weight, -nodes);
+        if let Some(state) = self.groups.get_mut(group) {
+            state.leaving = if nodes > 0 { state.leaving + 1 } else { state.leaving.saturating_sub(1) };
+        }
+    }
+
+    /// Groups that have all of their nodes or none: where some stay, all do.
+    fn hold_parts_of_groups(&mut self, chosen: &mut [(Unneeded, Membership, Vec<NodeReason>)]) {
+        for group in 0..self.groups.len() {
+            let Some(view) = self.view(group).filter(|_| self.is_all_or_nothing(group)) else { continue };
+            let mine = |(_, membership, reasons): &&(Unneeded, Membership, Vec<NodeReason>)| {
+                membership.group == group && reasons.is_empty()
+            };
+            let going = chosen.iter().filter(mine).count();
+            if going == view.nodes.len() || u32::try_from(going).is_ok_and(|going| going == view.cloud.target_size) {
+                continue;
+            }
+            for (node, membership, reasons) in chosen.iter_mut() {
+                if membership.group == group && reasons.is_empty() {
+                    reasons.push(NodeReason::AllOrNothing);
+                    self.count_out(node.candidate.node, group, -1);
+                }
+            }
+        }
+    }
+
+    /// Holds what may not go at the same time as the others. Groups that have all of their nodes or none come first; one of
+    /// them may go although it is larger than what is allowed at a time, as it could never go otherwise.
+    fn hold_to_budgets(&mut self, chosen: &mut [(Unneeded, Membership, Vec<NodeReason>)]) {
         let going = |drain: fn(&Removal) -> bool| {
             let count = self.memory.removals.values().filter(|&removal| drain(removal)).count();
             u32::try_from(count).unwrap_or(u32::MAX)
         };
         let mut budget = self.settings.max_scale_down_parallelism.saturating_sub(going(|_| true));
         let mut drains = self.settings.max_drain_parallelism.saturating_sub(going(|removal| removal.drain));
-        for node in unneeded {
-            let drain = !node.candidate.moving.is_empty();
-            let mut reasons: Vec<NodeReason> = cooldowns.clone();
-            reasons.extend(self.waits(node.candidate.node));
-            reasons.extend(node.candidate.completing.iter().map(|&pod| NodeReason::OnCompletion(pod)));
-            let membership = self.observation.membership.get(node.candidate.node).copied().flatten();
-            let Some(membership) = membership else { continue };
-            let Some(view) = self.view(membership.group) else { continue };
-            let Some(state) = self.groups.get(membership.group) else { continue };
-            if state.target.saturating_sub(state.leaving) <= view.cloud.min_size {
-                reasons.push(NodeReason::GroupMinSize(view.cloud.min_size));
+        let mut overflowed = false;
+        let mut held: Vec<(NodeIndex, GroupIndex)> = Vec::new();
+        let mut order: Vec<(bool, GroupIndex, Vec<usize>)> = Vec::new();
+        for (at, (_, membership, reasons)) in chosen.iter().enumerate() {
+            if !reasons.is_empty() {
+                continue;
             }
-            let weight = self.observation.cluster.nodes.get(node.candidate.node).map(|node| self.limits.weigh(node));
-            let weight = weight.unwrap_or_default();
-            reasons.extend(self.limits.removal_breaks(&weight).map(NodeReason::Limit));
-            if reasons.is_empty() && budget == 0 {
-                let most = self.settings.max_scale_down_parallelism;
-                reasons.push(NodeReason::Budget("max-scale-down-parallelism", most));
+            let whole = self.is_all_or_nothing(membership.group);
+            match order.iter_mut().find(|(_, group, _)| whole && *group == membership.group) {
+                Some((_, _, members)) => members.push(at),
+                None => order.push((whole, membership.group, vec![at])),
             }
-            if reasons.is_empty() && drain && drains == 0 {
-                reasons.push(NodeReason::Budget("max-drain-parallelism", self.settings.max_drain_parallelism));
+        }
+        order.sort_by_key(|&(whole, ..)| !whole);
+        for (whole, _, members) in order {
+            let drain = |&&at: &&usize| chosen.get(at).is_some_and(|(node, ..)| !node.candidate.moving.is_empty());
+            let count = u32::try_from(members.len()).unwrap_or(u32::MAX);
+            let draining = u32::try_from(members.iter().filter(drain).count()).unwrap_or(u32::MAX);
+            let fits = count <= budget && draining <= drains;
+            let may_overflow = whole && !overflowed && budget > 0 && (draining == 0 || drains > 0);
+            if fits || may_overflow {
+                overflowed |= !fits;
+                budget = budget.saturating_sub(count);
+                drains = drains.saturating_sub(draining);
+                continue;
             }
-            if reasons.is_empty() {
-                budget -= 1;
-                drains -= u32::from(drain);
-                self.limits.count(&weight, -1);
-                self.remove(node, membership.group, membership.instance);
+            let reason = if count > budget {
+                NodeReason::Budget("max-scale-down-parallelism", self.settings.max_scale_down_parallelism)
             } else {
-                let outcome =
-                    if node.candidate.completing.is_empty() { NodeOutcome::Unneeded } else { NodeOutcome::Blocked };
-                self.plan.nodes.push(NodeVerdict { node: node.candidate.node, outcome, reasons });
+                NodeReason::Budget("max-drain-parallelism", self.settings.max_drain_parallelism)
+            };
+            for at in members {
+                if let Some((node, membership, reasons)) = chosen.get_mut(at) {
+                    reasons.push(reason.clone());
+                    held.push((node.candidate.node, membership.group));
+                }
             }
+        }
+        for (node, group) in held {
+            self.count_out(node, group, -1);
         }
     }
 
     /// Begins the removal of a node.
-    fn remove(&mut self, node: Unneeded, group: usize, instance: usize) {
+    fn remove(&mut self, node: Unneeded, group: GroupIndex, instance: usize) {
         let Some(view) = self.view(group) else { return };
         let Some(instance) = view.cloud.instances.get(instance) else { return };
         let index = node.candidate.node;
         let drain = !node.candidate.moving.is_empty();
-        if let Some(state) = self.groups.get_mut(group) {
-            state.leaving += 1;
-        }
         let cluster = self.observation.cluster;
         if let Some(object) = cluster.nodes.get(index) {
             let removal =

@@ -22,11 +22,13 @@ pub(crate) struct Growth {
     entries: Vec<usize>,
     /// Its new nodes with their pods, by position in `entries`.
     packed: Packed,
+    /// Nodes that come along without pods, because its group has all of its nodes or none.
+    empty: u32,
 }
 
 impl Growth {
     fn nodes(&self) -> u32 {
-        self.packed.node_count()
+        self.packed.node_count().saturating_add(self.empty)
     }
 
     /// Groups that really grow, with how many nodes each.
@@ -60,6 +62,11 @@ impl Loop<'_> {
         let mut packings: Vec<(Vec<GroupIndex>, Packed)> = Vec::new();
         for group in 0..self.groups.len() {
             let Some(bins) = self.bins(group, together) else { continue };
+            if self.shares_afterwards() {
+                let packed = self.share(&bins, &wanted, &mut packer);
+                growths.extend(self.growth(group, bins, &entries, packed));
+                continue;
+            }
             let mut set: Vec<GroupIndex> = bins.iter().map(|&(group, _)| group).collect();
             set.sort_unstable();
             let known = packings.iter().position(|(known, _)| *known == set);
@@ -77,11 +84,24 @@ impl Loop<'_> {
                     (bins, packed)
                 }
             };
-            if packed.node_count() > 0 && packed.pod_count() > 0 {
-                growths.push(Growth { group, bins, entries: entries.clone(), packed });
-            }
+            growths.extend(self.growth(group, bins, &entries, packed));
         }
         growths
+    }
+
+    /// An option from its packing; none if that helps nobody.
+    fn growth(
+        &self,
+        group: GroupIndex,
+        bins: Vec<(GroupIndex, Bin)>,
+        entries: &[usize],
+        packed: Packed,
+    ) -> Option<Growth> {
+        if packed.node_count() == 0 || packed.pod_count() == 0 {
+            return None;
+        }
+        let empty = self.nodes_along(group, packed.node_count());
+        Some(Growth { group, bins, entries: entries.to_vec(), packed, empty })
     }
 
     /// Whether like groups grow together: if the operator wants it, or if where pods may go depends on where others are,
@@ -101,9 +121,10 @@ impl Loop<'_> {
         }
         for other in (0..self.groups.len()).filter(|&other| other != group) {
             let like = self.view(other).and_then(|view| view.template.as_ref().ok());
-            let like = like.filter(|like| self.settings.likeness.holds(template, like, self.observation.cluster));
+            let like = like.filter(|like| self.likeness.holds(template, like, self.observation.cluster));
             if like.is_some()
                 && !self.is_all_or_nothing(other)
+                && (!self.shares_afterwards() || self.takes_the_same(group, other))
                 && let Some(bin) = self.bin(other)
             {
                 bins.push((other, bin));
@@ -112,8 +133,23 @@ impl Loop<'_> {
         Some(bins)
     }
 
-    fn is_all_or_nothing(&self, group: GroupIndex) -> bool {
+    pub(crate) fn is_all_or_nothing(&self, group: GroupIndex) -> bool {
         self.view(group).is_some_and(|view| view.cloud.options.zero_or_max == Some(true))
+    }
+
+    /// How many nodes come with so many others, because the group has all of its nodes or none.
+    fn nodes_along(&self, group: GroupIndex, nodes: u32) -> u32 {
+        if !self.is_all_or_nothing(group) {
+            return 0;
+        }
+        self.to_max_size(group).unwrap_or(0).saturating_sub(nodes)
+    }
+
+    /// Nodes from what a group has and will have to its greatest size.
+    fn to_max_size(&self, group: GroupIndex) -> Option<u32> {
+        let (view, state) = (self.view(group)?, self.groups.get(group)?);
+        let planned = u32::try_from(state.new.len()).unwrap_or(u32::MAX).saturating_sub(state.asked);
+        Some(view.cloud.max_size.saturating_sub(state.target.saturating_add(planned)))
     }
 
     fn bin(&mut self, group: GroupIndex) -> Option<Bin> {
@@ -123,7 +159,7 @@ impl Loop<'_> {
     }
 
     /// How many nodes several groups may get together; none if only each one's own limit counts.
-    fn most_nodes(&self, groups: &[GroupIndex]) -> Option<u32> {
+    pub(crate) fn most_nodes(&self, groups: &[GroupIndex]) -> Option<u32> {
         if groups.len() < 2 {
             return None;
         }
@@ -133,20 +169,13 @@ impl Loop<'_> {
     }
 
     /// How many nodes a group may get now; none if it is closed. Closes it when a limit is reached.
-    fn room(&mut self, group: GroupIndex) -> Option<u32> {
+    pub(crate) fn room(&mut self, group: GroupIndex) -> Option<u32> {
         let view = self.view(group)?;
-        let planned = {
-            let state = self.groups.get(group)?;
-            if state.closed.is_some() {
-                return None;
-            }
-            u32::try_from(state.new.len()).unwrap_or(u32::MAX).saturating_sub(state.asked)
-        };
-        let state = self.groups.get(group)?;
-        let to_max = view.cloud.max_size.saturating_sub(state.target.saturating_add(planned));
+        let state = self.groups.get(group).filter(|state| state.closed.is_none())?;
+        let to_max = self.to_max_size(group)?;
         let (to_limit, limit) = self.limits.room(&state.weight);
         let room = to_max.min(to_limit).min(self.settings.max_nodes_per_scaleup);
-        if room > 0 {
+        if room > 0 && (to_limit >= to_max || !self.is_all_or_nothing(group)) {
             return Some(room);
         }
         let reason = match limit {
@@ -256,10 +285,24 @@ impl Loop<'_> {
                 state.new.push(node);
             }
         }
+        self.add_empty(growth.group, growth.empty);
         // The group that was chosen is told first.
         let (chosen, shared): (Vec<_>, Vec<_>) =
             growth.growing().map(|(group, _)| group).partition(|&group| group == growth.group);
         self.decisions.extend(chosen.into_iter().chain(shared).map(|group| (group, because.clone())));
+    }
+
+    /// Adds the nodes that come along without pods; whoever is still pending may use them.
+    fn add_empty(&mut self, group: GroupIndex, count: u32) {
+        let Some(shape) = self.groups.get(group).and_then(|state| state.shape).filter(|_| count > 0) else { return };
+        let nodes: Vec<NodeId> = (0..count).map(|_| self.snapshot.add_copy(shape)).collect();
+        if let Some(state) = self.groups.get_mut(group) {
+            self.limits.count(&state.weight, i64::from(count));
+            state.new.extend(&nodes);
+        }
+        for pending in &mut self.pending {
+            pending.take_room(&mut self.snapshot, &nodes);
+        }
     }
 
     /// Gives places to the next pods of a class.

@@ -23,7 +23,10 @@ impl Loop<'_> {
         let mut hopeless: FxHashSet<ClassId> = FxHashSet::default();
         let mut pods_on = self.pending_by_node();
         let mut candidates: Vec<(u32, NodeId)> = Vec::new();
-        for state in &self.groups {
+        for (group, state) in self.groups.iter().enumerate() {
+            if self.is_all_or_nothing(group) {
+                continue;
+            }
             for &node in state.new.iter().skip(usize::try_from(state.asked).unwrap_or(usize::MAX)) {
                 let pods = pods_on.get(&node).into_iter().flatten().map(|&(_, count)| count).sum();
                 candidates.push((pods, node));
@@ -38,6 +41,9 @@ impl Loop<'_> {
                 continue;
             }
             others.retain(|&other| other != node);
+            let spread: Vec<ClassId> =
+                pods.iter().map(|&(class, _)| class).filter(|&class| self.snapshot.is_shifting(class)).collect();
+            let before: Vec<usize> = spread.iter().map(|&class| self.misplaced(class, &[])).collect();
             self.snapshot.fork();
             for &(class, count) in &pods {
                 self.snapshot.unplace(class, node, count);
@@ -53,6 +59,14 @@ impl Loop<'_> {
                 moves.extend(runs.into_iter().map(|run| (class, run.node, run.count)));
                 placed == count
             });
+            // Where pods are spread, those that stay must not be too many any more for where they are.
+            let unsettled =
+                fits && spread.iter().zip(before).any(|(&class, before)| self.misplaced(class, &moves) > before);
+            if unsettled {
+                self.snapshot.revert();
+                others.insert(0, node);
+                continue;
+            }
             if !fits {
                 self.snapshot.revert();
                 others.insert(0, node);
@@ -102,6 +116,24 @@ impl Loop<'_> {
                 pending.placed = kept.into_iter().chain(runs.into_iter().map(|run| (run.node, run.count))).collect();
             }
         }
+    }
+
+    /// Nodes on which pods of a class are, but would not be let in again, given moves that are not written down yet.
+    fn misplaced(&mut self, class: ClassId, moves: &[(ClassId, NodeId, u32)]) -> usize {
+        let written = self.pending.iter().filter(|pending| pending.class == class).flat_map(|pending| &pending.placed);
+        let moved = moves.iter().filter(|(moved, ..)| *moved == class).map(|(_, node, _)| node);
+        let nodes: FxHashSet<NodeId> = written.map(|(node, _)| node).chain(moved).copied().collect();
+        let refused = |node: &NodeId| {
+            // Its node may be the one that goes.
+            if !self.snapshot.pods_on(*node).iter().any(|&(on, _)| on == class) {
+                return false;
+            }
+            self.snapshot.unplace(class, *node, 1);
+            let fits = self.snapshot.fits(class, *node);
+            self.snapshot.place(class, *node, 1);
+            !fits
+        };
+        { nodes }.iter().map(refused).filter(|refused| *refused).count()
     }
 
     /// Pending pods by the node that they are placed on.

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::resource::v1 as resource;
 
 use crate::node::Node;
+use crate::pod::OwnerKind;
 use crate::template::{Template, TemplatePod};
 
 use super::Converter;
@@ -73,6 +74,7 @@ impl Converter<'_> {
             name: format!("{namespace}/{}", converted.name).into(),
             spec: converted.spec,
             daemon_set: converted.is_daemon_set_pod(),
+            owner: converted.owner.filter(|owner| owner.kind == OwnerKind::DaemonSet).map(|owner| owner.name),
         })
     }
 

@@ -417,7 +417,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Slice,
         default: "",
         help: "Pods of these schedulers count as unschedulable before the scheduler has looked at them",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.bypassed_schedulers.extend(v.list());
+            Ok(())
+        }),
     },
     Flag {
         name: "allowed-scheduler-names",

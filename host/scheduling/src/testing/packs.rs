@@ -16,7 +16,12 @@ use crate::{Count, Gates, NodeId};
 fn template(scene: &mut Scene, object: &str, pods: &[&str]) -> Template {
     scene.node("template", object);
     let node = scene.cluster.nodes.pop().unwrap();
-    let pods = pods.iter().map(|pod| TemplatePod { name: "agent".into(), spec: scene.pod(pod), daemon_set: true });
+    let pods = pods.iter().map(|pod| TemplatePod {
+        name: "agent".into(),
+        spec: scene.pod(pod),
+        daemon_set: true,
+        owner: None,
+    });
     Template { pods: pods.collect(), ..Template::of(node) }
 }
 

@@ -137,8 +137,12 @@ pub(crate) fn sample(dice: &mut Dice, themes: Themes) -> Sample {
     }
     let specs: Vec<SpecId> = specs.into_iter().map(|spec| cluster.specs.intern(spec)).collect();
     let templates = (0..2).map(|_| {
-        let pods =
-            (0..dice.below(3)).map(|_| TemplatePod { name: "agent".into(), spec: dice.pick(&specs), daemon_set: true });
+        let pods = (0..dice.below(3)).map(|_| TemplatePod {
+            name: "agent".into(),
+            spec: dice.pick(&specs),
+            daemon_set: true,
+            owner: None,
+        });
         let pods = pods.collect();
         Template { pods, ..Template::of(node(dice, themes, &words, known::EMPTY)) }
     });
