@@ -129,7 +129,7 @@ impl PluginHost {
         }
         let mut providers = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut providers)?;
-        crate::egress::handle::add_to_linker(&mut providers)?;
+        crate::abi::wasi_http::add_to_linker(&mut providers)?;
         abi::v0::add_provider_imports(&mut providers)?;
         // Runtimes of some languages import much of WASI; it is there, and gives nothing. There is no HTTP.
         let mut expanders = Linker::new(&engine);

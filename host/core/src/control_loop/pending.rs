@@ -138,7 +138,10 @@ impl Loop<'_> {
                 state.closed = Some(GroupReason::BackedOff { until, reason: backoff.reason.clone() });
             }
             let id = &view.cloud.id;
-            let not_coming = self.memory.ledger.outstanding(id) + self.memory.withdrawals.get(id).copied().unwrap_or(0);
+            let strays = self.memory.strays.values().filter(|stray| stray.group == *id).count();
+            let strays = u32::try_from(strays).unwrap_or(u32::MAX);
+            let withdrawn = self.memory.withdrawals.get(id).copied().unwrap_or(0);
+            let not_coming = self.memory.ledger.outstanding(id).saturating_add(withdrawn).max(strays);
             if let Err((wanted, ready)) = health::of_group(view, not_coming, self.observation, self.settings) {
                 state.closed = Some(GroupReason::Missing { wanted, ready });
             }

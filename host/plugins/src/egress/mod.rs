@@ -12,7 +12,6 @@ mod alias;
 mod check;
 mod denial;
 mod grant;
-pub(crate) mod handle;
 mod internet;
 mod outgoing;
 mod proxy;
