@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::refusal::Reason;
 
 /// What the claims of a pod come to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Wants {
     /// Claims of its own, to be given devices.
     pub(crate) own: Vec<ClaimSpecId>,
@@ -181,10 +181,15 @@ impl Wants {
         self.own.is_empty() && self.allocated.is_empty() && self.named.is_empty() && self.resources.is_empty()
     }
 
+    /// The resources that a node does not have itself.
+    pub(crate) fn missing(&self, node: &Node) -> impl Iterator<Item = &(Symbol, Symbol, i64)> {
+        self.resources.iter().filter(|(name, ..)| node.allocatable.scalar(*name) == 0)
+    }
+
     /// A claim for the resources that a node does not have itself.
     pub(crate) fn claim_for_resources(&self, node: &Node) -> Option<ClaimSpec> {
-        let missing = self.resources.iter().filter(|(name, ..)| node.allocatable.scalar(*name) == 0);
-        let requests: Box<[ClaimRequest]> = missing
+        let requests: Box<[ClaimRequest]> = self
+            .missing(node)
             .map(|&(name, class, amount)| ClaimRequest {
                 name,
                 choice: Choice::Exactly(DeviceRequest {
@@ -204,8 +209,6 @@ impl Wants {
 
     /// Whether devices are to be picked for it on a node.
     pub(crate) fn picks(&self, node: &Node) -> bool {
-        !self.own.is_empty()
-            || !self.shared.is_empty()
-            || self.resources.iter().any(|(name, ..)| node.allocatable.scalar(*name) == 0)
+        !self.own.is_empty() || !self.shared.is_empty() || self.missing(node).next().is_some()
     }
 }

@@ -76,6 +76,19 @@ fn play(seed: u64, themes: Themes, prepared: bool, moves: usize) {
     }
 }
 
+/// Pods on other nodes share a claim to all devices, which leaves one device to the first pod that comes and none to the
+/// next; without the others there would be none for the first.
+#[test]
+fn pods_that_find_devices_only_beside_others_keep_them() {
+    play(17_108_154_952_643_001_239, Themes { devices: true, ..Themes::NONE }, false, 8);
+}
+
+/// Of two nodes with equal devices one has itself the resource that stands for devices on the other.
+#[test]
+fn nodes_that_differ_only_in_resources_of_their_own_are_told_apart() {
+    play(8_374_741_891_016_442_013, Themes { devices: true, ..Themes::NONE }, true, 8);
+}
+
 proptest! {
     #![proptest_config(config())]
 

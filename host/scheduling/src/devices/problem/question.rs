@@ -24,31 +24,43 @@ pub(crate) struct Spot<'x> {
 }
 
 /// Whether the pods of all these nodes can be given their devices. The last ones of the first node are those that are to
-/// come. Others that cannot be given any, even if there were nobody else, have none and are in nobody's way.
+/// come; with those on the node that want the same they stand or fall together. If there is no way even for the others,
+/// then of these the ones that could not be given any if there were nobody else have none and are in nobody's way.
+///
+/// Pods that want the same as those to come are not judged alone: what fits beside others may fit nowhere without them,
+/// since a claim to all devices is for fewer where pods on other nodes share it or take parts.
 pub(crate) fn answer(
     facts: &Facts<'_>,
     held: &Held,
     spots: &[Spot<'_>],
     solve: impl Fn(&Problem) -> Outcome,
 ) -> Outcome {
-    let outcome = solve(&question(facts, held, spots));
-    if outcome == Outcome::Possible {
+    let ask = |spots: &[Spot<'_>]| solve(&question(facts, held, spots));
+    let outcome = ask(spots);
+    let Some(coming) = spots.first().and_then(|here| here.pods.last()).map(|(wants, _)| *wants) else {
+        return outcome;
+    };
+    let likes = |number: usize, wants: &Wants| number == 0 && wants == coming;
+    if outcome == Outcome::Possible || ask(&filtered(spots, |number, wants| !likes(number, wants))) == Outcome::Possible
+    {
         return outcome;
     }
-    let mut left: Vec<Spot<'_>> = Vec::new();
-    let mut dropped = false;
-    for (number, spot) in spots.iter().enumerate() {
-        let coming = if number == 0 { spot.pods.len().saturating_sub(1) } else { usize::MAX };
-        let alone = |wants| {
-            let pods = vec![(wants, 1)];
-            solve(&question(facts, held, &[Spot { node: spot.node, pools: spot.pools, pods }])) == Outcome::Possible
-        };
-        let stay = spot.pods.iter().enumerate().filter(|(index, (wants, _))| *index == coming || alone(*wants));
-        let pods: Vec<(&Wants, u32)> = stay.map(|(_, pod)| *pod).collect();
-        dropped |= pods.len() < spot.pods.len();
-        left.push(Spot { node: spot.node, pools: spot.pools, pods });
-    }
-    if dropped { solve(&question(facts, held, &left)) } else { outcome }
+    let alone = |number: usize, wants| {
+        let spot = spots.get(number);
+        spot.is_some_and(|spot| ask(&[Spot { pods: vec![(wants, 1)], ..*spot }]) == Outcome::Possible)
+    };
+    let left = filtered(spots, |number, wants| likes(number, wants) || alone(number, wants));
+    let count = |spots: &[Spot<'_>]| spots.iter().map(|spot| spot.pods.len()).sum::<usize>();
+    if count(&left) < count(spots) { ask(&left) } else { outcome }
+}
+
+/// Some of the pods, node by node; a node is known by its place.
+fn filtered<'x>(spots: &[Spot<'x>], stays: impl Fn(usize, &'x Wants) -> bool) -> Vec<Spot<'x>> {
+    let left = spots.iter().enumerate().map(|(number, spot)| {
+        let pods = spot.pods.iter().filter(|(wants, _)| stays(number, wants)).copied();
+        Spot { pods: pods.collect(), ..*spot }
+    });
+    left.collect()
 }
 
 /// All of it as one question.

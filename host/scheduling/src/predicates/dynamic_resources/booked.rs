@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_model::Symbol;
 use plimsoll_model::devices::{Allocation, Device, ResourceSlice};
 use plimsoll_model::symbol::known;
+use plimsoll_model::{Node, Symbol};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::{elsewhere, full, reason, solve, vacancies};
@@ -199,10 +199,14 @@ impl Booked {
         for &other in &nodes {
             let view = self.view(base, cache, other);
             key.extend([u64::MAX, view.number]);
-            key.extend(self.pods(base, other).flat_map(|(class, _, count)| [number(class), u64::from(count)]));
+            for (class, info, count) in self.pods(base, other) {
+                key.extend([number(class), u64::from(count)]);
+                key.extend(left_to_devices(&info.wants, base.node(other)));
+            }
             views.push(view);
         }
         key.extend([u64::MAX - 1, number(class), u64::from(more)]);
+        key.extend(left_to_devices(&info.wants, base.node(node)));
         if let Some(answer) = cache.answers.get(&key) {
             return *answer;
         }
@@ -270,6 +274,12 @@ impl Cache {
         self.looks_of_slices.insert(address, looks.clone());
         looks
     }
+}
+
+/// Which of the resources that stand for devices a node does not have itself, as numbers for a key; nodes with devices that
+/// are alike may differ in it.
+fn left_to_devices(wants: &Wants, node: &Node) -> impl Iterator<Item = u64> {
+    wants.missing(node).map(|(name, ..)| (u64::MAX >> 1) + index(*name))
 }
 
 fn index(symbol: Symbol) -> u64 {
