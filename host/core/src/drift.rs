@@ -89,7 +89,7 @@ fn labels(promised: &Node, came: &Node, cluster: &Cluster) -> Vec<Difference> {
             came: came.labels.get(key).map(text),
         })
         .collect();
-    found.sort_by(|a, b| a.to_string().cmp(&b.to_string()));
+    found.sort_by_cached_key(ToString::to_string);
     found
 }
 
