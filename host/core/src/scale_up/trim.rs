@@ -22,6 +22,8 @@ impl Loop<'_> {
         // Classes that found no room on any node. Trimming only ever takes room away.
         let mut hopeless: FxHashSet<ClassId> = FxHashSet::default();
         let mut pods_on = self.pending_by_node();
+        // Nodes with pods of a spread class that would not be let in again, as long as no node is dropped.
+        let mut before: FxHashMap<ClassId, usize> = FxHashMap::default();
         let mut candidates: Vec<(u32, NodeId)> = Vec::new();
         for (group, state) in self.groups.iter().enumerate() {
             if self.is_all_or_nothing(group) {
@@ -43,7 +45,9 @@ impl Loop<'_> {
             others.retain(|&other| other != node);
             let spread: Vec<ClassId> =
                 pods.iter().map(|&(class, _)| class).filter(|&class| self.snapshot.is_shifting(class)).collect();
-            let before: Vec<usize> = spread.iter().map(|&class| self.misplaced(class, &[])).collect();
+            for &class in &spread {
+                before.entry(class).or_insert_with(|| self.misplaced(class, &[]));
+            }
             self.snapshot.fork();
             for &(class, count) in &pods {
                 self.snapshot.unplace(class, node, count);
@@ -61,7 +65,7 @@ impl Loop<'_> {
             });
             // Where pods are spread, those that stay must not be too many any more for where they are.
             let unsettled =
-                fits && spread.iter().zip(before).any(|(&class, before)| self.misplaced(class, &moves) > before);
+                fits && spread.iter().any(|class| Some(&self.misplaced(*class, &moves)) > before.get(class));
             if unsettled {
                 self.snapshot.revert();
                 others.insert(0, node);
@@ -76,6 +80,7 @@ impl Loop<'_> {
                 continue;
             }
             self.snapshot.commit();
+            before.clear();
             dropped += 1;
             self.forget(node);
             for (class, node, count) in moves {
