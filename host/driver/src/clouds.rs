@@ -67,7 +67,8 @@ impl Clouds {
         let mut troubles = Vec::new();
         for attached in &mut self.attached {
             attached.trouble = attached.refresh(api).await.err();
-            troubles.extend(attached.trouble.as_ref().map(ToString::to_string));
+            let name = attached.provider.name();
+            troubles.extend(attached.trouble.as_ref().map(|error| in_words(name, error)));
         }
         troubles.extend(self.unite());
         let known = |attached: &Attached| attached.capabilities.clone();
@@ -196,6 +197,12 @@ impl Clouds {
         let call = owner.delete_instances(group.clone(), instances, expected_target, min_size, false, options);
         call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
     }
+}
+
+/// What a provider complained about, with its name; what the host says of it has the name already.
+fn in_words(plugin: &str, error: &CloudError) -> String {
+    let text = error.to_string();
+    if text.contains(&format!("{plugin:?}")) { text } else { format!("provider {plugin:?}: {text}") }
 }
 
 /// How every write is made.

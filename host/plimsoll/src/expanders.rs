@@ -100,7 +100,10 @@ pub(crate) async fn library(
         }
         return Err(Exit::bad_input(format!("--expander={}: {}", chain.join(","), reasons.join("; "))));
     }
-    for name in unknown_entries(&library_options(matches)?, chain) {
+    // A provider that is named may come later.
+    let provider = matches.try_get_many::<String>("cloud-provider").ok().flatten();
+    let named: Vec<String> = chain.iter().chain(provider.into_iter().flatten()).cloned().collect();
+    for name in unknown_entries(&library_options(matches)?, &named) {
         events.add(format!(
             "the plug-in configuration grants something to {name:?}, but there is no plug-in of this name"
         ));
@@ -166,10 +169,10 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
         Event::Denied { denial } => denial.to_string(),
         Event::CallFailed { reason, .. } | Event::Rejected { reason, .. } => reason.clone(),
         Event::BackingOff { plugin, failures, pause } => {
-            format!("plugin {plugin:?} failed {failures} times in a row and rests for {}s", pause.as_secs())
+            format!("plugin {plugin:?} failed {failures} times lately and rests for {}s", pause.as_secs())
         }
         Event::Quarantined { plugin, failures, reason } => {
-            format!("plugin {plugin:?} failed {failures} times in a row and is not called any more: {reason}")
+            format!("plugin {plugin:?} failed {failures} times lately and is not called any more: {reason}")
         }
         Event::FellBack { plugin, to: Some(to), reason } => format!("plugin {plugin:?}: {reason}; {to} serves instead"),
         Event::FellBack { plugin, to: None, reason } => format!("plugin {plugin:?}: {reason}; nothing serves instead"),

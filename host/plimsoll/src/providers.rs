@@ -64,6 +64,8 @@ pub(crate) struct Slot {
     name: String,
     place: Place,
     options: ProviderOptions,
+    /// Whether one was handed out.
+    serves: bool,
     /// What the file was when it was last looked at.
     seen: Option<(SystemTime, u64)>,
     /// What was said last, so that it is said once.
@@ -99,7 +101,7 @@ impl Slot {
         options.limits = entry.limits();
         options.settings = entry.settings.clone();
         options.grants = grants;
-        Ok(Self { host: host.clone(), name: name.clone(), place, options, seen: None, said: None })
+        Ok(Self { host: host.clone(), name: name.clone(), place, options, serves: false, seen: None, said: None })
     }
 
     /// The provider, if it is new: at the first call, and after its file was replaced. An error is told once, and leaves
@@ -126,13 +128,19 @@ impl Slot {
             Ok(plugin) => Provider::spawn(&self.host, &plugin, self.options.clone()).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        match loaded {
-            Ok(provider) => {
-                self.said = None;
-                Ok(Some(provider))
-            }
-            Err(why) => self.once(why),
+        let provider = match loaded {
+            Ok(provider) => provider,
+            Err(why) => return self.once(why),
+        };
+        // One that cannot even be configured must not take the place of one that serves.
+        if self.serves
+            && let Err(error) = provider.capabilities().await
+        {
+            return self.once(format!("provider {:?}: {error}; the one before it goes on serving", self.name));
         }
+        self.serves = true;
+        self.said = None;
+        Ok(Some(provider))
     }
 
     fn read_if_new(&mut self, file: &PathBuf) -> Result<Option<Vec<u8>>, String> {
@@ -269,6 +277,36 @@ mod tests {
             let config = PluginConfig::parse("defaults", text).unwrap();
             assert_eq!(config.entry(name).hosts.len(), 1, "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn one_that_refuses_its_configuration_does_not_take_over() {
+        use plimsoll_plugins::HostOptions;
+        use plimsoll_plugins::egress::{InProcess, TransportError};
+
+        let bytes = |name| plimsoll_bundled::PROVIDERS.iter().find(|&&(known, _)| known == name).unwrap().1;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cloud.wasm");
+        let setup = Setup { cloud_config: Some(r#"{"cluster_id": "1111"}"#.to_owned()), ..Setup::default() };
+        let nobody = InProcess::faulty(|_| async { Err(TransportError::Refused) });
+        let mut slot = Slot {
+            host: PluginHost::new(HostOptions::default()).unwrap(),
+            name: "cloud".to_owned(),
+            place: Place::File(file.clone()),
+            options: ProviderOptions::new(setup, Arc::new(nobody)),
+            serves: false,
+            seen: None,
+            said: None,
+        };
+        std::fs::write(&file, bytes("utho")).unwrap();
+        let first = slot.poll().await.unwrap().expect("the first one serves");
+        assert_eq!(first.capabilities().await.unwrap().provider_name, "utho");
+
+        // It reads another kind of configuration.
+        std::fs::write(&file, bytes("alicloud")).unwrap();
+        let refused = slot.poll().await.map(|provider| provider.is_some()).unwrap_err();
+        assert!(refused.contains("the one before it goes on serving"), "{refused}");
+        assert!(slot.poll().await.unwrap().is_none(), "it is told once");
     }
 
     #[test]

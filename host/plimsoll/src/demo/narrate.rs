@@ -122,7 +122,11 @@ pub(crate) fn unhelped(plan: &Plan, observation: &Observation<'_>) -> Vec<String
         let pod = class.pods.first().and_then(|&pod| cluster.pods.get(pod));
         let name = pod.map(|pod| cluster.pod_name(pod)).unwrap_or_default();
         let reasons: Vec<String> = class.reasons.iter().map(|(group, reason)| format!("{group}: {reason}")).collect();
-        format!("nothing helps {name} (one of {}): {}", class.pods.len(), reasons.join(" · "))
+        let reasons = match reasons.as_slice() {
+            [] => "no node group is known".to_owned(),
+            reasons => reasons.join(" · "),
+        };
+        format!("nothing helps {name} (one of {}): {reasons}", class.pods.len())
     };
     plan.not_helped.iter().map(line).collect()
 }
