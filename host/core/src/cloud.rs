@@ -139,6 +139,13 @@ pub struct CloudError {
     pub request_id: Option<String>,
 }
 
+impl CloudError {
+    /// A failure of which the cloud itself said nothing: no code, no wait, and what was asked for did not happen.
+    pub fn new(class: ErrorClass, scope: ErrorScope, message: String) -> Self {
+        Self { class, scope, code: String::new(), message, retry_after: None, outcome_unknown: false, request_id: None }
+    }
+}
+
 /// How serious a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
@@ -287,6 +294,25 @@ pub struct Instance {
     pub placeholder: bool,
     /// Room for growth.
     pub attributes: Attributes,
+}
+
+impl Instance {
+    /// A machine of which nothing more is known than how its node is recognised and where it is in its life.
+    pub fn new(id: impl Into<InstanceId>, recognised: NodeMatch, state: InstanceState) -> Self {
+        Self {
+            id: id.into(),
+            matches: vec![recognised],
+            state,
+            error: None,
+            created_at: None,
+            zone: None,
+            instance_type: None,
+            spot: false,
+            protected: None,
+            placeholder: false,
+            attributes: vec![],
+        }
+    }
 }
 
 /// Per-group settings; none means the host's own default.

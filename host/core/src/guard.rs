@@ -163,15 +163,7 @@ mod tests {
         let now = Time::from_millis(1000);
         let late = now + Duration::from_secs(301);
         let mut unread = group();
-        unread.error = Some(CloudError {
-            class: ErrorClass::Throttled,
-            scope: ErrorScope::Provider,
-            code: String::new(),
-            message: "later".into(),
-            retry_after: None,
-            outcome_unknown: false,
-            request_id: None,
-        });
+        unread.error = Some(CloudError::new(ErrorClass::Throttled, ErrorScope::Provider, "later".into()));
         let mut suspended = group();
         suspended.status = GroupStatus::Suspended;
         for (name, group, registered, delta, at, expected) in [

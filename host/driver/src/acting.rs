@@ -112,15 +112,7 @@ impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
 
 /// A write that was never sent, since this process may not write any more.
 fn fenced(action: &Action, why: String) -> Outcome {
-    let error = CloudError {
-        class: ErrorClass::Conflict,
-        scope: ErrorScope::Provider,
-        code: String::new(),
-        message: why.clone(),
-        retry_after: None,
-        outcome_unknown: false,
-        request_id: None,
-    };
+    let error = CloudError::new(ErrorClass::Conflict, ErrorScope::Provider, why.clone());
     match action {
         Action::Increase { .. } | Action::DecreaseTarget { .. } => Outcome::Size(Err(error)),
         Action::Delete { .. } => Outcome::Delete(Err(error)),

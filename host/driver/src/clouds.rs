@@ -146,14 +146,9 @@ impl Clouds {
     fn owner(&self, group: &GroupId) -> Result<&Provider, CloudError> {
         let owns = |attached: &&Attached| attached.snapshot.groups.iter().any(|known| known.id == *group);
         let found = self.attached.iter().find(owns).map(|attached| &attached.provider);
-        found.ok_or_else(|| CloudError {
-            class: ErrorClass::NotFound,
-            scope: ErrorScope::Group(group.clone()),
-            code: String::new(),
-            message: format!("no provider has the node group {group}"),
-            retry_after: None,
-            outcome_unknown: false,
-            request_id: None,
+        found.ok_or_else(|| {
+            let message = format!("no provider has the node group {group}");
+            CloudError::new(ErrorClass::NotFound, ErrorScope::Group(group.clone()), message)
         })
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use plimsoll_core::cloud::{
-    Capabilities, DeleteOutcome, DeleteStatus, Group, GroupId, Instance, InstanceId, InstanceState, NodeMatch,
-    PriceBook, SizeOutcome, Snapshot, TemplatePrice, UnitPrice,
+    Capabilities, DeleteOutcome, DeleteStatus, Group, GroupId, Instance, InstanceState, NodeMatch, PriceBook,
+    SizeOutcome, Snapshot, TemplatePrice, UnitPrice,
 };
 use plimsoll_core::observation::{CloudView, NodeIndex, prepare};
 use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings, Step};
@@ -212,19 +212,7 @@ fn micros(price: f64) -> u64 {
 }
 
 fn instance(id: &str, state: InstanceState) -> Instance {
-    Instance {
-        id: InstanceId::from(id),
-        matches: vec![NodeMatch::ProviderId(id.to_owned())],
-        state,
-        error: None,
-        created_at: None,
-        zone: None,
-        instance_type: None,
-        spot: false,
-        protected: None,
-        placeholder: false,
-        attributes: vec![],
-    }
+    Instance::new(id, NodeMatch::ProviderId(id.to_owned()), state)
 }
 
 fn granted(action: &Action) -> Outcome {

@@ -128,19 +128,7 @@ impl Scene {
 }
 
 fn instance(node: &str) -> Instance {
-    Instance {
-        id: InstanceId::from(node),
-        matches: vec![NodeMatch::NodeName(node.to_owned())],
-        state: InstanceState::Running,
-        error: None,
-        created_at: None,
-        zone: None,
-        instance_type: None,
-        spot: false,
-        protected: None,
-        placeholder: false,
-        attributes: vec![],
-    }
+    Instance::new(node, NodeMatch::NodeName(node.to_owned()), InstanceState::Running)
 }
 
 /// The default expander's rule, natively: the less waste of cpu and memory, the better.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use plimsoll_core::Settings;
 use plimsoll_core::cloud::{
-    Capabilities, Group, GroupId, GroupOptions, Instance, InstanceId, InstanceState, NodeMatch, PriceBook, Snapshot,
-    TemplatePrice, UnitPrice,
+    Capabilities, Group, GroupId, GroupOptions, Instance, InstanceState, NodeMatch, PriceBook, Snapshot, TemplatePrice,
+    UnitPrice,
 };
 use plimsoll_core::ledger::Ledger;
 use plimsoll_model::group::NodeGroup;
@@ -74,19 +74,7 @@ impl FileCloud {
 
 fn instance(node: usize, cluster: &Cluster) -> Option<Instance> {
     let name = cluster.text(cluster.nodes.get(node)?.name);
-    Some(Instance {
-        id: InstanceId::from(name),
-        matches: vec![NodeMatch::NodeName(name.to_owned())],
-        state: InstanceState::Running,
-        error: None,
-        created_at: None,
-        zone: None,
-        instance_type: None,
-        spot: false,
-        protected: None,
-        placeholder: false,
-        attributes: vec![],
-    })
+    Some(Instance::new(name, NodeMatch::NodeName(name.to_owned()), InstanceState::Running))
 }
 
 /// Options by the flags' names. The reader has checked names and values; what it let through that cannot be read here is
