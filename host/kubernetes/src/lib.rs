@@ -1,0 +1,1 @@
+//! The live cluster: watches in, careful writes out, one leader.
