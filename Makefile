@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo fuzz soak test lint components refresh-time vectors openb seeds honesty docs picture setup
+.PHONY: bench demo fuzz release soak test lint components refresh-time vectors openb seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -27,16 +27,20 @@ lint: setup
 components: setup
 	$(CARGO) run --quiet -p plimsoll-bundled --bin components
 
-vectors: setup
-	$(CARGO) run --release -p plimsoll-tests-vectors -- tests/vectors/cases/*
+# Every optimized program at once: with another choice of packages the same libraries would be compiled again.
+release: setup
+	$(CARGO) build --release --quiet --workspace --bins
+
+vectors: release
+	target/release/vectors tests/vectors/cases/*
 
 # The providers against the fakes of their clouds, each test under a hundred seeds; debug builds take fewer.
 seeds:
 	$(CARGO) test --release -p plimsoll-provider-alicloud -p plimsoll-provider-utho
 
 # The real loop and components against a cluster and a cloud in which everything fails: 24 virtual hours for each seed.
-soak: setup
-	$(CARGO) run --release --quiet -p plimsoll-tests-simulation --bin soak -- --seeds $(SEEDS)
+soak: release
+	target/release/soak --seeds $(SEEDS)
 
 # How long a refresh of MACHINES machines keeps the component of AliCloud busy, without the network; prints JSON.
 MACHINES ?= 1500
@@ -61,14 +65,12 @@ picture: setup
 	scripts/demo-svg.py docs/demo.svg
 
 # The openb trace: DATA is the folder with nodes.csv and pods.csv.
-openb: setup
+openb: release
 	@test -n "$(DATA)" || { echo "make openb DATA=FOLDER: the folder that holds nodes.csv and pods.csv" >&2; exit 2; }
-	$(CARGO) build --release --quiet -p plimsoll -p plimsoll-tests-openb -p plimsoll-tests-plans
 	target/release/openb $(DATA)/nodes.csv $(DATA)/pods.csv target/openb.json --lower-bound
 	target/release/plimsoll simulate target/openb.json --expander=least-waste --output json > target/openb-plan.json
 	target/release/check-plan target/openb-plan.json target/openb.json
 
 # Times the loop on generated clusters; BENCH_ARGS=--help tells more. Writes target/bench.json.
-bench: setup
-	$(CARGO) build --release --quiet -p plimsoll -p plimsoll-tests-bench
+bench: release
 	target/release/bench $(BENCH_ARGS)

@@ -15,7 +15,7 @@ for name in "$@"; do
     mkdir -p "$tree"
     git ls-files -z | xargs -0 cp --parents -t "$tree"
     patch --quiet -d "$tree" -p1 < "tests/simulation/mutants/$name.patch"
-    (cd "$tree" && cargo build --release --quiet -p plimsoll-tests-simulation --bin soak)
+    (cd "$tree" && cargo build --release --quiet --workspace --bin soak)
     if out=$("$root/target/release/soak" --seeds "$seeds" --fail-fast --shrink 0 --cache "$root/target/soak-cache"); then
         echo "MISSED $name: nothing broke within $seeds seeds"
         missed=$((missed + 1))
