@@ -58,6 +58,7 @@ honesty:
 
 docs:
 	$(CARGO) run --quiet -p plimsoll -- flags > docs/flags.md
+	$(CARGO) run --quiet -p plimsoll -- metrics > docs/metrics.md
 
 # The picture of the demo in the README; needs tmux.
 picture: setup

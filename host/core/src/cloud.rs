@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Time;
+use serde::{Deserialize, Serialize};
 
 /// Name of a node group: unique within one provider, stable over time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -147,7 +148,7 @@ impl CloudError {
 }
 
 /// How serious a finding is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Severity {
     /// For the author.
     Debug,
@@ -160,7 +161,7 @@ pub enum Severity {
 }
 
 /// A finding that is no failure of the call that reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// How serious it is.
     pub severity: Severity,
@@ -173,7 +174,7 @@ pub struct Diagnostic {
 }
 
 /// What a provider can do beyond reading.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Features {
     /// Sizes can be increased.
     pub increase: bool,
@@ -204,7 +205,7 @@ pub struct Features {
 }
 
 /// What the host must know about a provider.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Short name, such as `alicloud`.
     pub provider_name: String,
@@ -242,7 +243,7 @@ pub struct NodeHint {
 }
 
 /// How a Kubernetes node is recognised. Any one matching entry is enough.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum NodeMatch {
     /// `spec.providerID`, byte for byte.
     ProviderId(String),
@@ -255,7 +256,7 @@ pub enum NodeMatch {
 }
 
 /// Where a machine is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum InstanceState {
     /// On its way.
     Creating,
@@ -270,7 +271,7 @@ pub enum InstanceState {
 }
 
 /// A machine of a group.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Instance {
     /// Its name in the cloud.
     pub id: InstanceId,
@@ -316,7 +317,7 @@ impl Instance {
 }
 
 /// Per-group settings; none means the host's own default.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GroupOptions {
     /// `scale-down-utilization-threshold`, 0 to 1.
     pub utilization_threshold: Option<f64>,
@@ -341,7 +342,7 @@ pub struct GroupOptions {
 }
 
 /// Whether a group takes orders.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum GroupStatus {
     /// It does.
     #[default]
@@ -353,7 +354,7 @@ pub enum GroupStatus {
 }
 
 /// How several templates of a group are meant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum TemplateChoice {
     /// There is exactly one.
     #[default]
@@ -365,7 +366,7 @@ pub enum TemplateChoice {
 }
 
 /// How an activity ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ActivityState {
     /// It has not.
     Running,
@@ -380,7 +381,7 @@ pub enum ActivityState {
 }
 
 /// Something that the cloud does to a group.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Activity {
     /// Its name in the cloud.
     pub id: String,
@@ -393,7 +394,7 @@ pub struct Activity {
 }
 
 /// Machines that were wished for and did not come, without a machine to show it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScaleFailure {
     /// Stable name, so that it is counted once.
     pub id: String,
@@ -410,7 +411,7 @@ pub struct ScaleFailure {
 }
 
 /// A set of like machines that the cloud scales as one.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Group {
     /// Its id.
     pub id: GroupId,
@@ -478,7 +479,7 @@ impl Group {
 }
 
 /// The state of the cloud at one time.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The groups.
     pub groups: Vec<Group>,
@@ -502,7 +503,7 @@ pub struct Refresh {
 }
 
 /// A taint in text.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TaintText {
     /// Key.
     pub key: String,
@@ -513,7 +514,7 @@ pub struct TaintText {
 }
 
 /// Accelerators of a machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Accelerator {
     /// Model, such as `nvidia-l4`.
     pub model: String,
@@ -526,7 +527,7 @@ pub struct Accelerator {
 }
 
 /// A node that a group would create next, as the provider tells it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeTemplate {
     /// Stable name: equal for equal content.
     pub key: String,
@@ -578,7 +579,7 @@ pub struct GroupTemplates {
 }
 
 /// Price of one node, in millionths of the currency per hour.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TemplatePrice {
     /// The group.
     pub group: GroupId,
@@ -589,7 +590,7 @@ pub struct TemplatePrice {
 }
 
 /// Price of one unit of a resource, in millionths of the currency per hour.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UnitPrice {
     /// Resource name; one unit is a core, a GiB, or a device.
     pub resource_name: String,
@@ -600,7 +601,7 @@ pub struct UnitPrice {
 }
 
 /// All prices.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PriceBook {
     /// ISO 4217 code.
     pub currency: String,
@@ -626,7 +627,7 @@ pub struct WriteOptions {
 }
 
 /// What a change of size did.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SizeOutcome {
     /// Target after the call, as far as is known.
     pub target_size: u32,
@@ -641,7 +642,7 @@ pub struct SizeOutcome {
 }
 
 /// What happened to one machine of a delete call.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DeleteStatus {
     /// It will go.
     Accepted,
@@ -654,7 +655,7 @@ pub enum DeleteStatus {
 }
 
 /// What a delete call did: one result for each machine asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeleteOutcome {
     /// Target after the call, as far as is known.
     pub target_size: u32,

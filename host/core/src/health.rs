@@ -28,10 +28,13 @@ impl fmt::Display for Unhealthy {
 }
 
 /// Whether a group has so many nodes ready as it should have, apart from those that are waited for and those that are
-/// known not to come. If not, the nodes that it should have and those that are ready. Source: the peer's health of node
-/// groups.
+/// known not to come. Source: the peer's health of node groups.
+///
+/// # Errors
+///
+/// If it has not: the nodes that it should have, and those that are ready.
 #[allow(clippy::cast_precision_loss, reason = "node counts are small")]
-pub(crate) fn of_group(
+pub fn of_group(
     group: &GroupView<'_>,
     not_coming: u32,
     observation: &Observation<'_>,

@@ -34,7 +34,7 @@ pub mod templates;
 pub mod utilization;
 mod words;
 
-pub use control_loop::{Action, Loop, Outcome, Step};
+pub use control_loop::{Action, Loop, Outcome, Phase, Step};
 pub use memory::Memory;
 pub use observation::Observation;
 pub use plan::Plan;

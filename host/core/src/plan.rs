@@ -15,6 +15,7 @@ use crate::observation::NodeIndex;
 use crate::ranking::RankingFailure;
 use crate::templates::TemplateProblem;
 use crate::utilization::{Measured, UtilizationError};
+pub use crate::words::amount;
 
 /// Index of a pod in the cluster.
 pub type PodIndex = usize;
@@ -198,6 +199,11 @@ pub struct NotHelped {
     pub pods: Vec<PodIndex>,
     /// One reason for each group.
     pub reasons: Vec<(GroupId, GroupReason)>,
+    /// Groups whose reason is all that is in the way: without it, one of the pods would fit a fresh node of theirs.
+    pub sole: Vec<GroupId>,
+    /// Why the nodes that are there do not take one of the pods: what the scheduler says first, and of how many nodes. Empty
+    /// if nobody looked, since there are too many nodes and classes.
+    pub existing: Vec<(String, u32)>,
 }
 
 /// Why a node stays, or is not needed.

@@ -11,6 +11,24 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     words.join(", ")
 }
 
+/// Why a node is refused, without the numbers in which like nodes differ.
+pub(crate) fn in_short(refusal: &Refusal) -> String {
+    if refusal.reasons.is_empty() && refusal.phase == Phase::NodeSet {
+        return "the pod names other nodes".to_owned();
+    }
+    let words: Vec<String> = refusal
+        .reasons
+        .iter()
+        .map(|reason| match reason {
+            Reason::Insufficient { resource, .. } => format!("insufficient {resource}"),
+            Reason::UntoleratedTaint { taint } => format!("untolerated taint {taint}"),
+            Reason::TooManyPods { .. } => "too many pods".to_owned(),
+            other => other.to_string(),
+        })
+        .collect();
+    words.join(", ")
+}
+
 fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Insufficient { resource, asked, free, .. } => {
@@ -28,7 +46,7 @@ fn reason(reason: &Reason) -> String {
 }
 
 /// An amount in the unit that people use: cores, GiB, MiB, or the plain number.
-pub(crate) fn amount(resource: &str, value: i64) -> String {
+pub fn amount(resource: &str, value: i64) -> String {
     let plain = |number: f64| {
         let text = format!("{number:.3}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

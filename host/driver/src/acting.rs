@@ -1,15 +1,17 @@
 //! Answers the core: expanders and clouds are components, the API server is whatever the driver has.
 
 use std::future::Future;
+use std::time::Instant;
 
 use plimsoll_core::cloud::{CloudError, ErrorClass, ErrorScope};
 use plimsoll_core::observation::CloudView;
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Memory, Outcome};
-use plimsoll_model::Cluster;
+use plimsoll_model::{Cluster, Pod};
 use plimsoll_plugins::Library;
 
 use crate::clouds::Clouds;
+use crate::measured::{Evicted, Write};
 use crate::steps::Answers;
 
 /// A cluster: what is there, and what the loop writes to its API server. Errors are in words.
@@ -33,8 +35,9 @@ pub trait Api: Sync {
     fn taint(&self, node: &str, cordon: bool) -> impl Future<Output = Result<(), String>> + Send;
     /// Takes the mark off again.
     fn untaint(&self, node: &str) -> impl Future<Output = Result<(), String>> + Send;
-    /// Evicts a pod by its UID. A refusal is no failure: it is tried again in the next loop.
-    fn evict(&self, uid: &str) -> impl Future<Output = ()> + Send;
+    /// Evicts a pod of the cluster that the loop saw. A refusal, with its reason, ends nothing: it is tried again in the next
+    /// loop.
+    fn evict(&self, cluster: &Cluster, pod: &Pod) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Where the memory of the loop outlives the process.
@@ -56,6 +59,8 @@ pub(crate) struct Acting<'a, A, S> {
     pub(crate) library: &'a Library,
     /// What the loop sees; actions refer to it by position.
     pub(crate) cluster: &'a Cluster,
+    /// What was written so far.
+    pub(crate) writes: Vec<Write>,
 }
 
 impl<A: Api, S> Acting<'_, A, S> {
@@ -63,7 +68,7 @@ impl<A: Api, S> Acting<'_, A, S> {
         self.cluster.nodes.get(index).map(|node| self.cluster.text(node.name)).unwrap_or_default()
     }
 
-    async fn write(&self, action: &Action) -> Outcome {
+    async fn write(&self, action: &Action, evicted: &mut Vec<Evicted>) -> Outcome {
         match action {
             Action::Increase { intent, group, delta, expected_target, reason } => {
                 let key = intent.idempotency_key();
@@ -85,7 +90,8 @@ impl<A: Api, S> Acting<'_, A, S> {
             Action::Untaint { node } => Outcome::Api(self.api.untaint(self.node(*node)).await),
             Action::Evict { pods, .. } => {
                 for pod in pods.iter().filter_map(|&pod| self.cluster.pods.get(pod)) {
-                    self.api.evict(&pod.uid).await;
+                    let result = self.api.evict(self.cluster, pod).await;
+                    evicted.push(Evicted { pod: self.cluster.pod_name(pod), result });
                 }
                 Outcome::Api(Ok(()))
             }
@@ -99,10 +105,19 @@ impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
     }
 
     async fn act(&mut self, action: &Action) -> Outcome {
-        match self.api.fence() {
-            Ok(()) => self.write(action).await,
+        let begun = Instant::now();
+        let mut evicted = Vec::new();
+        let outcome = match self.api.fence() {
+            Ok(()) => self.write(action, &mut evicted).await,
             Err(why) => fenced(action, why),
-        }
+        };
+        let node = match action {
+            Action::Taint { node, .. } | Action::Untaint { node } | Action::Evict { node, .. } => self.node(*node),
+            Action::Increase { .. } | Action::DecreaseTarget { .. } | Action::Delete { .. } => "",
+        };
+        let (node, took) = (node.to_owned(), begun.elapsed());
+        self.writes.push(Write { action: action.clone(), node, outcome: outcome.clone(), evicted, took });
+        outcome
     }
 
     async fn remember(&mut self, memory: &Memory) {

@@ -10,7 +10,7 @@ use plimsoll_core::cloud::{
 use plimsoll_core::observation::CloudView;
 use plimsoll_model::{Cluster, Template};
 use plimsoll_plugins::Provider;
-use plimsoll_plugins::provider::RefreshRequest;
+use plimsoll_plugins::provider::{RefreshRequest, Status};
 
 use crate::acting::Api;
 
@@ -141,6 +141,22 @@ impl Clouds {
             fixed_templates: &self.fixed,
             prices: self.prices.as_ref(),
         }
+    }
+
+    /// How each provider fared in the last read, by name: why it could not be read, if it could not.
+    pub fn readings(&self) -> impl Iterator<Item = (&str, Option<&CloudError>)> {
+        self.attached.iter().map(|attached| (attached.provider.name(), attached.trouble.as_ref()))
+    }
+
+    /// How the plug-in of each provider is doing, by name. One that does not answer is left out.
+    pub async fn status(&self) -> Vec<(String, Status)> {
+        let mut all = Vec::new();
+        for attached in &self.attached {
+            if let Ok(status) = attached.provider.status().await {
+                all.push((attached.provider.name().to_owned(), status));
+            }
+        }
+        all
     }
 
     fn owner(&self, group: &GroupId) -> Result<&Provider, CloudError> {

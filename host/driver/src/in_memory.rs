@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::observation::CloudView;
-use plimsoll_model::Cluster;
+use plimsoll_model::{Cluster, Pod};
 use plimsoll_sim::World;
 use plimsoll_sim::joins::Joins;
 
@@ -28,9 +28,8 @@ impl Api for Mutex<World> {
         lock(self).untaint(node)
     }
 
-    async fn evict(&self, uid: &str) {
-        // The world tells of a refusal itself.
-        let _ = lock(self).evict(uid);
+    async fn evict(&self, _: &Cluster, pod: &Pod) -> Result<(), String> {
+        lock(self).evict(&pod.uid)
     }
 }
 
@@ -62,7 +61,7 @@ impl Api for Joining {
         self.world.untaint(node).await
     }
 
-    async fn evict(&self, uid: &str) {
-        self.world.evict(uid).await;
+    async fn evict(&self, cluster: &Cluster, pod: &Pod) -> Result<(), String> {
+        self.world.evict(cluster, pod).await
     }
 }

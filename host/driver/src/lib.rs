@@ -13,10 +13,12 @@
 pub mod acting;
 pub mod clouds;
 mod in_memory;
+pub mod measured;
 pub mod steps;
 mod turn;
 
 pub use acting::{Api, Store};
 pub use clouds::Clouds;
 pub use in_memory::{Joining, lock};
+pub use measured::{Evicted, Timings, Write};
 pub use turn::{Driver, Turned};

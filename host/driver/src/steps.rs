@@ -1,9 +1,13 @@
 //! Runs a loop of the core: puts its questions and carries out its actions.
 
 use std::future::Future;
+use std::time::Instant;
 
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Loop, Memory, Outcome, Plan, Step};
+use tracing::Instrument as _;
+
+use crate::measured::{Stopwatch, Timings};
 
 /// Who answers the core.
 pub trait Answers {
@@ -17,20 +21,33 @@ pub trait Answers {
 }
 
 /// Runs one loop to its end.
-pub async fn run(mut turn: Loop<'_>, answers: &mut impl Answers) -> Plan {
+pub async fn run(turn: Loop<'_>, answers: &mut impl Answers) -> Plan {
+    run_measured(turn, answers, &mut Timings::default()).await
+}
+
+/// Runs one loop to its end, and adds how long its parts took.
+pub async fn run_measured(mut turn: Loop<'_>, answers: &mut impl Answers, timings: &mut Timings) -> Plan {
+    let mut watch = Stopwatch::new();
     loop {
-        match turn.next() {
+        match turn.next_told(&mut |phase| watch.enter(phase)) {
             Step::Rank { expander, request } => {
-                let ranking = answers.rank(&expander, &request).await;
+                let begun = Instant::now();
+                let span = tracing::info_span!("rank", %expander, options = request.options.len());
+                let ranking = answers.rank(&expander, &request).instrument(span).await;
+                timings.rank += begun.elapsed();
                 turn.ranked(ranking);
             }
             Step::Act(action) => {
+                let begun = Instant::now();
                 answers.remember(turn.memory()).await;
-                let outcome = answers.act(&action).await;
+                let span = tracing::info_span!("write", write = action.name(), group = action.group());
+                let outcome = answers.act(&action).instrument(span).await;
+                timings.act += begun.elapsed();
                 turn.acted(outcome);
             }
             Step::Done => {
                 answers.remember(turn.memory()).await;
+                timings.phases = watch.finish();
                 return turn.into_plan();
             }
         }

@@ -1,12 +1,16 @@
 //! One loop from reading to remembering.
 
+use std::time::Instant;
+
 use plimsoll_core::observation::prepare;
 use plimsoll_core::{Loop, Memory, Observation, Plan, Settings};
 use plimsoll_model::Time;
 use plimsoll_plugins::Library;
+use tracing::Instrument as _;
 
 use crate::acting::{Acting, Api, Store};
 use crate::clouds::Clouds;
+use crate::measured::{Timings, Write};
 use crate::steps;
 
 /// What one autoscaler has: its settings, its clouds, its expanders, and what it remembers.
@@ -30,6 +34,10 @@ pub struct Turned<T> {
     pub plan: Plan,
     /// What the caller made of it while the observation was there.
     pub seen: T,
+    /// What was written, in order.
+    pub writes: Vec<Write>,
+    /// How long its parts took.
+    pub timings: Timings,
 }
 
 impl Driver {
@@ -41,18 +49,37 @@ impl Driver {
         store: &mut S,
         look: impl FnOnce(&Plan, &Observation<'_>) -> T,
     ) -> Turned<T> {
+        self.turn_within(now, api, store, look).instrument(tracing::info_span!("loop", at = %now)).await
+    }
+
+    async fn turn_within<A: Api, S: Store, T>(
+        &mut self,
+        now: Time,
+        api: &A,
+        store: &mut S,
+        look: impl FnOnce(&Plan, &Observation<'_>) -> T,
+    ) -> Turned<T> {
+        let begun = Instant::now();
         self.library.poll().await;
-        let troubles = self.clouds.refresh(api).await;
+        let mut timings = Timings::default();
+        let before = Instant::now();
+        let troubles = self.clouds.refresh(api).instrument(tracing::info_span!("refresh")).await;
+        timings.refresh = before.elapsed();
+        let before = Instant::now();
         api.follow(self.clouds.view());
         let (prepared, cluster) = api.with(|cluster| {
             let view = self.clouds.view();
             (prepare(now, cluster, view, &self.settings, &mut self.memory.templates), cluster.clone())
         });
         let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
+        timings.observe = before.elapsed();
         let turn = Loop::new(&observation, &self.settings, &mut self.memory);
-        let mut answers = Acting { api, store, clouds: &self.clouds, library: &self.library, cluster: &cluster };
-        let plan = steps::run(turn, &mut answers).await;
+        let (clouds, library) = (&self.clouds, &self.library);
+        let mut answers = Acting { api, store, clouds, library, cluster: &cluster, writes: vec![] };
+        let plan = steps::run_measured(turn, &mut answers, &mut timings).await;
+        let writes = answers.writes;
         let seen = look(&plan, &observation);
-        Turned { troubles, plan, seen }
+        timings.whole = begun.elapsed();
+        Turned { troubles, plan, seen, writes, timings }
     }
 }

@@ -1,1 +1,3 @@
 //! The live cluster: watches in, careful writes out, one leader.
+
+pub mod lists;

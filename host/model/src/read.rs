@@ -48,6 +48,10 @@ pub struct Input {
     pub node_groups: Vec<NodeGroup>,
     /// What is odd but no error.
     pub warnings: Vec<Warning>,
+    /// A LoopState object, which says what a running process knew; its fields are its reader's.
+    pub loop_state: Option<Value>,
+    /// All objects as they stand in the files, lists taken apart; only from [`Reader::keeping_objects`].
+    pub objects: Vec<Value>,
 }
 
 /// Reads files one after another and puts together what they hold.
@@ -74,6 +78,9 @@ pub struct Reader {
     raw_pods: Vec<RawPod>,
     /// RuntimeClasses that pods name and that are not there.
     missing_classes: IndexMap<String, Several, FxBuildHasher>,
+    loop_state: Option<(Value, Place)>,
+    /// Objects as they stand in the files, if somebody wants them.
+    objects: Option<Vec<Value>>,
 }
 
 /// What says which object something is.
@@ -92,13 +99,37 @@ impl Head {
     }
 }
 
+/// Kind of the objects that say what a running process knew.
+const LOOP_STATE: &str = "LoopState";
+
 /// An object on its way in.
 enum Body<'a> {
     Text(&'a str),
     Tree(Value),
 }
 
+impl Body<'_> {
+    /// The object with its API version and kind, which may stand at the list that it is from.
+    fn marked(&self, head: &Head) -> Value {
+        let mut tree = match self {
+            Self::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            Self::Tree(tree) => tree.clone(),
+        };
+        if let Value::Object(fields) = &mut tree {
+            for (field, text) in [("apiVersion", &head.api_version), ("kind", &head.kind)] {
+                fields.entry(field).or_insert_with(|| Value::String(text.clone()));
+            }
+        }
+        tree
+    }
+}
+
 impl Reader {
+    /// A reader that gives out the objects themselves too.
+    pub fn keeping_objects() -> Self {
+        Self { objects: Some(Vec::new()), ..Self::default() }
+    }
+
     /// Reads one file. `source` is its name for error messages.
     ///
     /// # Errors
@@ -147,13 +178,25 @@ impl Reader {
         self.node_groups.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         membership::check(&self.cluster, &self.node_groups, &mut self.warnings)?;
         let node_groups = self.node_groups.into_iter().map(|(group, _)| group).collect();
-        Ok(Input { cluster: self.cluster, node_groups, warnings: self.warnings })
+        Ok(Input {
+            cluster: self.cluster,
+            node_groups,
+            warnings: self.warnings,
+            loop_state: self.loop_state.map(|(state, _)| state),
+            objects: self.objects.unwrap_or_default(),
+        })
     }
 
     /// Takes one object that is no list.
     fn take(&mut self, head: Head, body: Body<'_>, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {
         if !head.is_marked() {
             return Err(origin.error(&head, Problem::Unmarked));
+        }
+        if let Some(objects) = &mut self.objects {
+            objects.push(body.marked(&head));
+        }
+        if (head.api_version.as_str(), head.kind.as_str()) == (node_group::API_VERSION, LOOP_STATE) {
+            return self.take_loop_state(&head, &body, origin);
         }
         if head.api_version.split('/').next() == Some(node_group::API_GROUP) {
             return self.take_node_group(&head, body, origin);
@@ -207,6 +250,14 @@ impl Reader {
                 Ok(())
             }
         }
+    }
+
+    fn take_loop_state(&mut self, head: &Head, body: &Body<'_>, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {
+        if let Some((_, first)) = &self.loop_state {
+            return Err(origin.error(head, Problem::Duplicate { first: first.clone() }));
+        }
+        self.loop_state = Some((body.marked(head), origin.place()));
+        Ok(())
     }
 
     fn take_node_group(&mut self, head: &Head, body: Body<'_>, origin: &Origin<'_>) -> Result<(), Box<ReadError>> {

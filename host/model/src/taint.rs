@@ -3,7 +3,7 @@
 use crate::symbol::{Symbol, known};
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum TaintEffect {
     /// New pods are not placed.
     NoSchedule,

@@ -45,8 +45,17 @@ pub(crate) fn add_to(command: Command) -> Command {
 
 /// The host of all plug-ins of this process, with a clock of its own if none is given.
 pub(crate) fn host(matches: &ArgMatches, clock: Option<Arc<dyn Clock>>, events: &Events) -> Result<PluginHost, Exit> {
-    let mut options =
-        HostOptions { observer: Arc::new(events.clone()), cache: cache(matches, events), ..HostOptions::default() };
+    host_for(matches, clock, events, Arc::new(events.clone()))
+}
+
+/// The same, with somebody else in front of the events who hands them on.
+pub(crate) fn host_for(
+    matches: &ArgMatches,
+    clock: Option<Arc<dyn Clock>>,
+    events: &Events,
+    observer: Arc<dyn Observer>,
+) -> Result<PluginHost, Exit> {
+    let mut options = HostOptions { observer, cache: cache(matches, events), ..HostOptions::default() };
     if let Some(clock) = clock {
         options.clock = clock;
     }

@@ -7,13 +7,16 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plimsoll_model::Time;
 
 mod demo;
+mod dump;
 mod exit;
 mod expanders;
+mod explain;
 mod flags;
 mod memory;
 mod plugin;
 mod providers;
 mod run;
+mod signals;
 mod simulate;
 mod terminal;
 mod why_chosen;
@@ -29,13 +32,21 @@ fn command() -> Command {
         .subcommand(run::command())
         .subcommand(demo::command())
         .subcommand(simulate::command())
+        .subcommand(explain::command())
+        .subcommand(dump::command())
         .subcommand(plugin::command())
         .subcommand(
             Command::new("flags").about("Table of the Go autoscaler's flags and what each does here, as Markdown"),
         )
+        .subcommand(
+            Command::new("metrics")
+                .about("Table of all metrics, and how they stand to the Go autoscaler's, as Markdown"),
+        )
 }
 
 fn main() -> ExitCode {
+    // Whoever speaks TLS without saying by which means uses these. Fails only if somebody chose already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut command = command();
     command.build();
     let matches = match command.clone().try_get_matches_from(flags::normalized(std::env::args_os())) {
@@ -46,8 +57,13 @@ fn main() -> ExitCode {
         Some(("run", matches)) => run::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("simulate", matches)) => simulate::run(matches),
+        Some(("explain", matches)) => explain::run(matches),
+        Some(("dump", matches)) => dump::run(matches),
         Some(("plugin", matches)) => plugin::run(matches),
         Some(("flags", _)) => terminal::print(&flags::markdown()).map_err(|error| Exit::failed(error.into())),
+        Some(("metrics", _)) => {
+            terminal::print(&plimsoll_signals::metrics::markdown()).map_err(|error| Exit::failed(error.into()))
+        }
         _ => Ok(()),
     };
     match result {

@@ -1,19 +1,33 @@
 //! Why an option was chosen, in words.
 
 use plimsoll_core::plan::{Because, Rival};
+use plimsoll_signals::account::Growth;
 
 /// Who decided, and how. Without an expander's word there was one option only, or a draw.
 pub(crate) fn verdict(because: &Because) -> String {
-    let Some(expander) = &because.expander else {
-        return if because.against.is_empty() { "only group that helps".to_owned() } else { "drawn by lot".to_owned() };
+    let rivals: Vec<Option<f64>> = because.against.iter().map(|rival| rival.score).collect();
+    in_words(because.expander.as_deref(), because.reason.as_deref(), because.score, &rivals)
+}
+
+/// The same of a growth that somebody else's loop decided.
+pub(crate) fn of_growth(growth: &Growth) -> String {
+    let rivals: Vec<Option<f64>> = growth.against.iter().map(|rival| rival.score).collect();
+    let verdict = in_words(growth.expander.as_deref(), growth.reason.as_deref(), growth.score, &rivals);
+    let against: Vec<&str> = growth.against.iter().map(|rival| rival.group.as_str()).collect();
+    if against.is_empty() { verdict } else { format!("{verdict}, before {}", against.join(", ")) }
+}
+
+fn in_words(expander: Option<&str>, reason: Option<&str>, score: Option<f64>, rivals: &[Option<f64>]) -> String {
+    let Some(expander) = expander else {
+        return if rivals.is_empty() { "only group that helps".to_owned() } else { "drawn by lot".to_owned() };
     };
-    let verdict = match (&because.reason, because.score) {
+    let verdict = match (reason, score) {
         (Some(reason), _) => format!("{expander}: {reason}"),
         (None, Some(score)) => format!("{expander}: score {score:.2}"),
-        (None, None) => expander.clone(),
+        (None, None) => expander.to_owned(),
     };
     // The whole chain left these equal.
-    let equal = because.score.is_some() && because.against.iter().any(|rival| rival.score == because.score);
+    let equal = score.is_some() && rivals.contains(&score);
     if equal { format!("{verdict}, drawn by lot among equals") } else { verdict }
 }
 

@@ -137,6 +137,21 @@ pub enum Outcome {
     HostError,
 }
 
+impl Outcome {
+    /// Its name as a label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::PluginError => "plugin-error",
+            Self::Nonsense => "nonsense",
+            Self::Timeout => "timeout",
+            Self::Trap => "trap",
+            Self::Limit => "limit",
+            Self::HostError => "host-error",
+        }
+    }
+}
+
 /// One call that was made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Called {

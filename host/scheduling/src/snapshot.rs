@@ -427,23 +427,29 @@ impl<'c> Snapshot<'c> {
 
     /// Why one more pod of a class does not fit a node: the first refusal in the scheduler's order.
     pub fn refusal(&mut self, class: ClassId, node: NodeId) -> Option<Refusal> {
+        self.refusals(class, node, 1).pop()
+    }
+
+    /// What stands in the way of one more pod of a class on a node, in the scheduler's order and at most so much of it: the
+    /// scheduler stops at the first, and a person who removes that wants to know of the next. Empty if the pod fits.
+    pub fn refusals(&mut self, class: ClassId, node: NodeId, most: usize) -> Vec<Refusal> {
         self.prepare(class);
         if self.base.life[node] != Life::Open {
-            return Some(Refusal { predicate: CLOSED, phase: Phase::Filter, reasons: vec![Reason::Closed] });
+            return vec![Refusal { predicate: CLOSED, phase: Phase::Filter, reasons: vec![Reason::Closed] }];
         }
         if self.verdict(class, node) == Verdict::Fits {
-            return None;
+            return vec![];
         }
         let listed = self.base.node(node);
         match self.base.class(class).inquiry.as_ref().map(|inquiry| &inquiry.admission) {
-            Some(Err(refusal)) => return Some(refusal.clone()),
+            Some(Err(refusal)) => return vec![refusal.clone()],
             Some(Ok(Some(set))) if !set.names.contains(&listed.name) => {
-                return Some(Refusal { predicate: set.predicates, phase: Phase::NodeSet, reasons: Vec::new() });
+                return vec![Refusal { predicate: set.predicates, phase: Phase::NodeSet, reasons: Vec::new() }];
             }
             _ => {}
         }
         let mut trackers = self.trackers.ids();
-        RULES.iter().find_map(|rule| {
+        let refusals = RULES.iter().filter_map(|rule| {
             let reasons = match rule {
                 Rule::Static(rule) => rule.refuse(&self.base.facts, self.base.spec(class), listed),
                 Rule::Dynamic(_) => {
@@ -452,7 +458,8 @@ impl<'c> Snapshot<'c> {
                 }
             };
             refusal::by_filter(rule.name(), reasons)
-        })
+        });
+        refusals.take(most).collect()
     }
 
     /// A hash of everything that is counted, to compare two snapshots of one cluster that were asked the same questions

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_core::{Memory, saved};
 use plimsoll_driver::{Api, Store, lock};
-use plimsoll_model::Cluster;
+use plimsoll_model::{Cluster, Pod};
 use plimsoll_sim::World;
 
 use crate::faults::Faults;
@@ -63,12 +63,13 @@ impl Api for Server {
         Ok(())
     }
 
-    async fn evict(&self, uid: &str) {
+    async fn evict(&self, _: &Cluster, pod: &Pod) -> Result<(), String> {
         self.faults.step().await;
-        if self.admits().is_ok() && !self.faults.lock().evictions() {
-            // The world tells of a refusal itself.
-            let _ = lock(&self.world).evict(uid);
+        self.admits()?;
+        if self.faults.lock().evictions() {
+            return Err("too many requests".to_owned());
         }
+        lock(&self.world).evict(&pod.uid)
     }
 }
 

@@ -130,6 +130,30 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// What it is called, as in metrics and traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Increase { .. } => "increase-size",
+            Self::DecreaseTarget { .. } => "decrease-target",
+            Self::Delete { .. } => "delete-instances",
+            Self::Taint { .. } => "taint",
+            Self::Untaint { .. } => "untaint",
+            Self::Evict { .. } => "evict",
+        }
+    }
+
+    /// The group that it is about, if it is a write to a cloud.
+    pub fn group(&self) -> Option<&str> {
+        match self {
+            Self::Increase { group, .. } | Self::DecreaseTarget { group, .. } | Self::Delete { group, .. } => {
+                Some(group.as_str())
+            }
+            Self::Taint { .. } | Self::Untaint { .. } | Self::Evict { .. } => None,
+        }
+    }
+}
+
 /// What became of an action.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
@@ -216,18 +240,44 @@ pub(crate) enum Turn {
 /// How often options are looked for again, because trimming made room in a group that was full.
 const MOST_PASSES: u32 = 4;
 
-/// What comes next when nothing is being waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+/// A part of the loop, in this order. Options and increases may take turns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Phase {
+    /// The ledger is settled, and pods are put where they fit already.
     Begin,
+    /// Removals under way go on.
     Removals,
+    /// Options are packed and ranked.
     Options,
+    /// The cloud is asked for machines.
     Increases,
+    /// Groups below their least size are filled.
     MinSizes,
+    /// Nodes that nobody needs are looked for.
     ScaleDown,
+    /// Nodes that go are marked.
     Taints,
+    /// The plan is written.
     Report,
+    /// Nothing is left.
     Done,
+}
+
+impl Phase {
+    /// Its name, as in metrics and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Removals => "removals",
+            Self::Options => "options",
+            Self::Increases => "increases",
+            Self::MinSizes => "min-sizes",
+            Self::ScaleDown => "scale-down",
+            Self::Taints => "taints",
+            Self::Report => "report",
+            Self::Done => "done",
+        }
+    }
 }
 
 /// One loop.
@@ -301,7 +351,13 @@ impl<'a> Loop<'a> {
     /// What to do next. While an answer is due, the same step again.
     #[allow(clippy::should_implement_trait, reason = "a loop is no iterator: it needs answers between its steps")]
     pub fn next(&mut self) -> Step {
+        self.next_told(&mut |_| ())
+    }
+
+    /// [`Loop::next`], telling which part of the loop is about to run: whoever has a clock can measure the parts.
+    pub fn next_told(&mut self, entering: &mut dyn FnMut(Phase)) -> Step {
         loop {
+            entering(self.phase);
             match &self.waiting {
                 Waiting::Acting(action) => return Step::Act(action.clone()),
                 Waiting::Ranking(choice, _) => match choice.next() {

@@ -1,10 +1,16 @@
 //! The end of a loop: what became of every pod, and why not better.
 
-use plimsoll_scheduling::NodeId;
+use std::collections::BTreeMap;
+
+use plimsoll_scheduling::{ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
 use super::Loop;
+use crate::cloud::GroupId;
 use crate::plan::{GroupReason, NotHelped, Place, PodIndex, PodOutcome, ScaleUp};
+
+/// Most pairs of class and node that are looked at for reasons: a few milliseconds.
+const MOST_LOOKS: usize = 20_000;
 
 impl Loop<'_> {
     pub(super) fn report(&mut self) {
@@ -122,17 +128,26 @@ impl Loop<'_> {
         if unhelped.is_empty() {
             return;
         }
-        let mut reasons: Vec<Vec<(crate::cloud::GroupId, GroupReason)>> = vec![vec![]; unhelped.len()];
+        let mut reasons: Vec<Vec<(GroupId, GroupReason)>> = vec![vec![]; unhelped.len()];
+        let mut sole: Vec<Vec<GroupId>> = vec![vec![]; unhelped.len()];
         for group in 0..self.groups.len() {
             let Some(view) = self.view(group) else { continue };
             let closed = self.groups.get(group).and_then(|state| state.closed.clone());
             self.snapshot.fork();
             let shape = self.groups.get(group).and_then(|state| state.shape);
             let fresh: Option<NodeId> = shape.map(|shape| self.snapshot.add_copy(shape));
-            for (slot, &class) in reasons.iter_mut().zip(&unhelped) {
+            for ((slot, sole), &class) in reasons.iter_mut().zip(&mut sole).zip(&unhelped) {
                 let Some(class) = self.pending.get(class).map(|pending| pending.class) else { continue };
-                let refusal = fresh.and_then(|node| self.snapshot.refusal(class, node));
+                let refusals = fresh.map(|node| self.snapshot.refusals(class, node, 2));
                 let fitted = self.fitted.contains(&(group, class));
+                let in_the_way = refusals.as_ref().map(Vec::len).map(|count| match fitted {
+                    true => usize::from(closed.is_some()),
+                    false => count + usize::from(closed.is_some()),
+                });
+                if in_the_way.is_some_and(|count| count <= 1) {
+                    sole.push(view.cloud.id.clone());
+                }
+                let refusal = refusals.and_then(|refusals| refusals.into_iter().next());
                 let reason = match (refusal.filter(|_| !fitted), &closed) {
                     // What the template refuses stays true when the group can grow again.
                     (Some(refusal), _) => GroupReason::Refused(refusal),
@@ -143,11 +158,31 @@ impl Loop<'_> {
             }
             self.snapshot.revert();
         }
-        for (reasons, class) in reasons.into_iter().zip(unhelped) {
+        let mut looks_left = MOST_LOOKS;
+        for ((reasons, sole), class) in reasons.into_iter().zip(sole).zip(unhelped) {
             let Some(pending) = self.pending.get(class) else { continue };
             let placed = pending.pods.len() - usize::try_from(pending.left()).unwrap_or(0);
             let pods = pending.pods.iter().skip(placed).copied().collect();
-            self.plan.not_helped.push(NotHelped { spec: pending.spec, pods, reasons });
+            let (spec, class) = (pending.spec, pending.class);
+            let existing = self.refusals_of_existing(class, &mut looks_left);
+            self.plan.not_helped.push(NotHelped { spec, pods, reasons, sole, existing });
         }
+    }
+
+    /// Why the nodes that are there do not take a class, most frequent first; nothing when too many looks were made already.
+    fn refusals_of_existing(&mut self, class: ClassId, looks_left: &mut usize) -> Vec<(String, u32)> {
+        let nodes = self.observation.cluster.nodes.len();
+        if nodes > *looks_left {
+            return vec![];
+        }
+        *looks_left -= nodes;
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for node in (0..nodes).map(NodeId::new) {
+            let Some(refusal) = self.snapshot.refusal(class, node) else { continue };
+            *counts.entry(crate::words::in_short(&refusal)).or_default() += 1;
+        }
+        let mut counts: Vec<(String, u32)> = counts.into_iter().collect();
+        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        counts
     }
 }

@@ -235,12 +235,23 @@ pub(crate) fn texts<'m>(matches: &'m ArgMatches, flag: &str) -> impl Iterator<It
     matches.get_many::<String>(flag).into_iter().flatten()
 }
 
-/// A flag that is a duration; its default if it was not given.
-pub(crate) fn duration(matches: &ArgMatches, name: &'static str) -> Result<Duration, FlagError> {
+/// What was given for a flag last; its default if it was not given.
+pub(crate) fn text<'m>(matches: &'m ArgMatches, name: &str) -> &'m str {
     let flag = table::FLAGS.iter().find(|flag| flag.name == name);
     let default = flag.map_or("", |flag| flag.default);
-    let given = texts(matches, name).last().map_or(default, String::as_str);
-    Value { texts: vec![given] }.duration().map_err(|problem| FlagError { flag: name, problem })
+    texts(matches, name).last().map_or(default, String::as_str)
+}
+
+/// A flag that is a duration; its default if it was not given.
+pub(crate) fn duration(matches: &ArgMatches, name: &'static str) -> Result<Duration, FlagError> {
+    let value = Value { texts: vec![text(matches, name)] };
+    value.duration().map_err(|problem| FlagError { flag: name, problem })
+}
+
+/// A flag that is a switch; its default if it was not given.
+pub(crate) fn switch(matches: &ArgMatches, name: &'static str) -> Result<bool, FlagError> {
+    let value = Value { texts: vec![text(matches, name)] };
+    value.bool().map_err(|problem| FlagError { flag: name, problem })
 }
 
 /// A flag whose value cannot be read.
@@ -252,7 +263,22 @@ pub(crate) struct FlagError {
 
 /// Settings from the flags that were given; for each one without effect, a warning.
 pub(crate) fn settings(matches: &ArgMatches) -> Result<(Settings, Vec<String>), FlagError> {
-    let mut settings = Settings::default();
+    settings_upon(Settings::default(), matches)
+}
+
+/// The flags that were given and that decisions hang on, as on a command line.
+pub(crate) fn deciding(matches: &ArgMatches) -> Vec<String> {
+    let decides = |flag: &&Flag| matches!(flag.effect, Effect::Sets(_));
+    let given =
+        |flag: &Flag| texts(matches, flag.name).map(|text| format!("--{}={text}", flag.name)).collect::<Vec<_>>();
+    table::FLAGS.iter().filter(decides).flat_map(given).collect()
+}
+
+/// The same, where other settings than the defaults hold for flags that were not given.
+pub(crate) fn settings_upon(
+    mut settings: Settings,
+    matches: &ArgMatches,
+) -> Result<(Settings, Vec<String>), FlagError> {
     let mut warnings = Vec::new();
     for flag in table::FLAGS {
         let Some(values) = matches.get_many::<String>(flag.name) else { continue };

@@ -3,7 +3,8 @@
 use super::{Effect, Flag, Kind, Section};
 
 const RUN: &str = "matters to a live cluster, which `plimsoll run` cannot serve yet";
-const LOGS: &str = "logs go to standard error; RUST_LOG chooses what is logged";
+const LOGS: &str = "logs go to standard error; --v, --logging-format and RUST_LOG choose how";
+const PROFILING: &str = "a profile is taken from outside, such as by `perf record -p PID`; the binary has its symbols";
 const NOT_YET: &str = "is not built yet";
 
 /// All flags, in the order of the help text.
@@ -14,7 +15,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: ":8085",
         help: "Listen address of the HTTP server (metrics, health, snapshot, pprof)",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "kubernetes",
@@ -153,7 +154,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Serve /debug/pprof/",
-        effect: Effect::Later(RUN),
+        effect: Effect::None(PROFILING),
     },
     Flag {
         name: "debugging-snapshot-enabled",
@@ -161,7 +162,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Serve /snapshotz",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "write-status-configmap",
@@ -193,7 +194,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Emit metrics with a node_group label",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "scheduler-verbosity",
@@ -312,7 +313,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "10m",
         help: "Health fails if no loop activity for this long",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "max-failing-time",
@@ -320,7 +321,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "15m",
         help: "Health fails if no successful loop for this long",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "max-startup-time",
@@ -328,7 +329,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "20m",
         help: "Health fails if the first successful loop takes longer",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "max-total-unready-percentage",
@@ -1279,8 +1280,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         section: Section::Process,
         kind: Kind::Int,
         default: "0",
-        help: "Verbosity of logs, as klog counts it",
-        effect: Effect::None(LOGS),
+        help: "Verbosity of logs, as klog counts it: 0 to 3 info, 4 and 5 debug, from 6 on trace. RUST_LOG wins",
+        effect: Effect::Run,
     },
     Flag {
         name: "vmodule",
@@ -1440,7 +1441,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "text",
         help: "Logs as text or json",
-        effect: Effect::None(LOGS),
+        effect: Effect::Run,
     },
     Flag {
         name: "feature-gates",

@@ -9,7 +9,7 @@ mod clock;
 mod simulated;
 
 use crate::exit::Exit;
-use crate::{expanders, flags, providers, terminal};
+use crate::{expanders, flags, providers, signals, terminal};
 
 pub(crate) fn command() -> Command {
     let simulated = "Simulated cluster";
@@ -44,7 +44,7 @@ pub(crate) fn command() -> Command {
                 .help_heading(simulated)
                 .help("Simulated seconds per second"),
         );
-    flags::add_to(providers::add_to(expanders::add_to(command)))
+    flags::add_to(signals::add_to(providers::add_to(expanders::add_to(command))))
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
@@ -65,5 +65,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
         .build()
         .context("cannot start the runtime")
         .map_err(Exit::failed)?;
-    runtime.block_on(simulated::run(matches, settings))
+    runtime.block_on(async {
+        let exporter = signals::log(matches, true)?;
+        let ended = simulated::run(matches, settings).await;
+        if let Some(exporter) = exporter {
+            exporter.shutdown().await;
+        }
+        ended
+    })
 }

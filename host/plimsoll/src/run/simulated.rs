@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use plimsoll_core::{Memory, Observation, Plan, Settings};
 use plimsoll_driver::{Clouds, Driver, Joining, lock};
 use plimsoll_model::Time;
+use plimsoll_signals::Signals;
 use plimsoll_sim::World;
 use plimsoll_sim::joins::Joins;
 use plimsoll_sim::scenario::Scenario;
@@ -17,7 +18,7 @@ use crate::demo::narrate::{self, Line, Voice};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
 use crate::providers::{self, Slot};
-use crate::{flags, terminal};
+use crate::{flags, signals, terminal};
 
 /// Plays the scenario to its end.
 pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), Exit> {
@@ -25,7 +26,13 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let interval = flags::duration(matches, "scan-interval").map_err(Exit::flag)?;
     let clock = FastClock::starting_now(matches.get_one::<u32>("speed").copied().unwrap_or(1));
     let events = Events::default();
-    let host = expanders::host(matches, Some(Arc::new(clock)), &events)?;
+    let signals = signals::open(matches, &settings)?;
+    let _serving = match flags::texts(matches, "address").last() {
+        Some(address) => Some(signals::serve(&signals, address).await?),
+        None => None,
+    };
+    let observer = signals.observing(Arc::new(events.clone()));
+    let host = expanders::host_for(matches, Some(Arc::new(clock)), &events, observer)?;
     let library = expanders::library(&host, &settings.expander, matches, &events).await?;
     let slot = providers::Slot::new(matches, &host, Arc::new(clock))?;
     let mut world = World::new(clock.begun());
@@ -39,7 +46,9 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
         slot,
         events,
         voice: Voice::default(),
+        signals,
     };
+    stage.signals.monitor();
     while clock.now().since(clock.begun()) < length {
         let lines = stage.turn(clock.now()).await;
         for line in lines {
@@ -68,6 +77,7 @@ struct Stage {
     slot: Slot,
     events: Events,
     voice: Voice,
+    signals: Signals,
 }
 
 impl Stage {
@@ -85,8 +95,13 @@ impl Stage {
             Err(why) => self.events.add(why),
         }
         let at = now.since(self.begun);
-        let look = |plan: &Plan, observation: &Observation<'_>| self.voice.look(at, plan, observation);
+        self.signals.begins(now, &self.driver);
+        let look = |plan: &Plan, observation: &Observation<'_>| {
+            self.signals.look(plan, observation);
+            self.voice.look(at, plan, observation)
+        };
         let turned = self.driver.turn(now, &self.cluster, &mut (), look).await;
+        self.signals.ended(now, &self.driver, &turned).await;
         let happened = lock(&self.cluster.world).take_happened();
         let happened = happened.iter().map(|happened| narrate::happened(happened, self.begun));
         self.voice.lines(at, happened, turned, self.events.take())

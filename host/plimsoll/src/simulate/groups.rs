@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use plimsoll_core::Settings;
 use plimsoll_core::cloud::{
-    Capabilities, Group, GroupId, GroupOptions, Instance, InstanceState, NodeMatch, PriceBook, Snapshot, TemplatePrice,
-    UnitPrice,
+    Capabilities, CloudError, Group, GroupId, GroupOptions, Instance, InstanceState, NodeMatch, NodeTemplate,
+    PriceBook, Snapshot, TemplatePrice, UnitPrice,
 };
 use plimsoll_core::ledger::Ledger;
 use plimsoll_model::group::NodeGroup;
 use plimsoll_model::time::go_duration_nanos;
 use plimsoll_model::{Cluster, Template, Time};
+use plimsoll_signals::state::Cloud;
 
 /// A cloud that consists of what a file says.
 pub(crate) struct FileCloud {
     pub(crate) snapshot: Snapshot,
+    /// Templates as providers told them, if a running process has written them down.
+    pub(crate) provided: BTreeMap<GroupId, Result<Vec<NodeTemplate>, CloudError>>,
     pub(crate) templates: BTreeMap<GroupId, Template>,
     pub(crate) prices: Option<PriceBook>,
     pub(crate) capabilities: Capabilities,
@@ -68,7 +71,32 @@ impl FileCloud {
             templates: prices,
             units: vec![unit("cpu", CORE_MICROS_PER_HOUR), unit("memory", GIB_MICROS_PER_HOUR)],
         });
-        Ok(Self { snapshot, templates, prices, capabilities: Capabilities::default() })
+        let (provided, capabilities) = (BTreeMap::new(), Capabilities::default());
+        Ok(Self { snapshot, provided, templates, prices, capabilities })
+    }
+
+    /// The same, with what a running process knew of the clouds. A group is in one of them.
+    pub(crate) fn upon(mut self, known: Cloud) -> Result<Self, String> {
+        let twice =
+            self.snapshot.groups.iter().find(|own| known.snapshot.groups.iter().any(|group| group.id == own.id));
+        if let Some(group) = twice {
+            return Err(format!(
+                "node group {:?} is in the LoopState and in a NodeGroup; take one of them out",
+                group.name
+            ));
+        }
+        self.snapshot.complete &= known.snapshot.complete || known.snapshot.groups.is_empty();
+        self.snapshot.groups.extend(known.snapshot.groups);
+        self.provided.extend(known.templates);
+        self.capabilities = known.capabilities;
+        self.prices = match (self.prices, known.prices) {
+            (Some(mut own), Some(book)) => {
+                own.templates.extend(book.templates);
+                Some(own)
+            }
+            (own, book) => own.or(book),
+        };
+        Ok(self)
     }
 }
 

@@ -15,9 +15,11 @@ use plimsoll_driver::steps::{self, Answers};
 use plimsoll_model::Time;
 use plimsoll_model::read::{Input, Reader};
 use plimsoll_plugins::Library;
+use plimsoll_signals::state::LoopState;
 
-mod groups;
+pub(crate) mod groups;
 mod output;
+mod state;
 mod table;
 
 use crate::exit::Exit;
@@ -35,14 +37,7 @@ pub(crate) fn command() -> Command {
              marked it, unless it is gated.\n\n\
              Exit status: 0 decided, 1 failed, 2 bad input.",
         )
-        .arg(
-            Arg::new("files")
-                .value_name("FILES")
-                .num_args(1..)
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .help("Kubernetes objects and node groups, JSON or YAML"),
-        )
+        .arg(files().required(true))
         .arg(
             Arg::new("output")
                 .long("output")
@@ -50,7 +45,22 @@ pub(crate) fn command() -> Command {
                 .value_parser(["table", "json", "yaml"])
                 .default_value("table")
                 .help("How to show the plan"),
-        )
+        );
+    flags::add_to(expanders::add_to(deciding(command)))
+}
+
+/// The files to decide about.
+pub(crate) fn files() -> Arg {
+    Arg::new("files")
+        .value_name("FILES")
+        .num_args(1..)
+        .value_parser(value_parser!(PathBuf))
+        .help("Kubernetes objects and node groups, JSON or YAML")
+}
+
+/// Adds what a decision about files needs to be told.
+pub(crate) fn deciding(command: Command) -> Command {
+    command
         .arg(
             Arg::new("no-waits-elapsed")
                 .long("no-waits-elapsed")
@@ -65,19 +75,35 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(u64))
                 .default_value("0")
                 .help("Seed of the draw between options that no expander tells apart"),
-        );
-    flags::add_to(expanders::add_to(command))
+        )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
-    let (mut settings, mut warnings) = flags::settings(matches).map_err(Exit::flag)?;
-    settings.waits_elapsed = !matches.get_flag("no-waits-elapsed");
+    let text = decided(matches, |decided| show(decided, matches))??;
+    terminal::print(&text).context("cannot write the plan").map_err(Exit::failed)
+}
+
+/// A decision about what files hold, while the model of it is there.
+pub(crate) struct Decided<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) observation: &'a Observation<'a>,
+    /// What is odd about flags, files and plug-ins.
+    pub(crate) warnings: &'a [String],
+    stats: Stats,
+}
+
+/// Decides about the files of a command line, and looks at the result.
+pub(crate) fn decided<T>(matches: &ArgMatches, look: impl FnOnce(&Decided<'_>) -> T) -> Result<T, Exit> {
+    let begun = Instant::now();
+    let input = read(matches)?;
+    let read_ms = millis(begun.elapsed());
+    let state = input.loop_state.clone().map(state::read).transpose()?;
+    let base = state.as_ref().map(state::settings).transpose()?.unwrap_or_default();
+    let (mut settings, mut warnings) = flags::settings_upon(base, matches).map_err(Exit::flag)?;
+    // A state has the history that a file lacks.
+    settings.waits_elapsed = state.is_none() && !matches.get_flag("no-waits-elapsed");
     settings.seed = matches.get_one::<u64>("seed").copied().unwrap_or_default();
-    let at = match matches.get_one::<String>("at") {
-        Some(text) => Time::parse(text)
-            .ok_or_else(|| Exit::bad_input(format!("--at: {text:?} is not a time such as 2026-01-31T12:00:00Z")))?,
-        None => crate::now(),
-    };
+    let at = at(matches, state.as_ref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -86,14 +112,20 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
     runtime.block_on(async {
         let events = expanders::Events::default();
         let library = expanders::open(matches, &settings.expander, &events).await?;
-        let begun = Instant::now();
-        let input = read(matches)?;
-        let read_ms = millis(begun.elapsed());
         warnings.extend(input.warnings.iter().map(ToString::to_string));
         warnings.extend(events.take());
-        let text = decide(Read { input, read_ms }, &settings, &library, at, warnings, matches, &events).await?;
-        terminal::print(&text).context("cannot write the plan").map_err(Exit::failed)
+        decide(Read { input, read_ms, state }, &settings, &library, at, warnings, look, &events).await
     })
+}
+
+/// The time of the loop: as asked for, else that of the state, else now.
+fn at(matches: &ArgMatches, state: Option<&LoopState>) -> Result<Time, Exit> {
+    let asked = matches.get_one::<String>("at").map(|text| ("--at", text));
+    match asked.or_else(|| state.map(|state| ("LoopState: at", &state.spec.at))) {
+        Some((what, text)) => Time::parse(text)
+            .ok_or_else(|| Exit::bad_input(format!("{what}: {text:?} is not a time such as 2026-01-31T12:00:00Z"))),
+        None => Ok(crate::now()),
+    }
 }
 
 /// A file, or what a pipe holds. A device would never end.
@@ -106,8 +138,13 @@ fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
+/// Reads the files of a command line.
 fn read(matches: &ArgMatches) -> Result<Input, Exit> {
-    let mut reader = Reader::default();
+    read_with(Reader::default(), matches)
+}
+
+/// The same, by a reader that somebody made.
+pub(crate) fn read_with(mut reader: Reader, matches: &ArgMatches) -> Result<Input, Exit> {
     for path in matches.get_many::<PathBuf>("files").into_iter().flatten() {
         let name = path.display().to_string();
         let bytes = if name == "-" {
@@ -131,29 +168,32 @@ fn millis(span: Duration) -> f64 {
 struct Read {
     input: Input,
     read_ms: f64,
+    state: Option<LoopState>,
 }
 
-async fn decide(
-    Read { input, read_ms }: Read,
+async fn decide<T>(
+    Read { input, read_ms, state }: Read,
     settings: &Settings,
     library: &Library,
     at: Time,
     mut warnings: Vec<String>,
-    matches: &ArgMatches,
+    look: impl FnOnce(&Decided<'_>) -> T,
     events: &expanders::Events,
-) -> Result<String, Exit> {
+) -> Result<T, Exit> {
     let Input { mut cluster, node_groups, .. } = input;
-    if node_groups.is_empty() {
+    if node_groups.is_empty() && state.is_none() {
         warnings.push("no NodeGroup object was given, so nothing can grow or shrink".to_owned());
     }
-    let mut memory_of_loop = Memory::default();
-    let cloud =
-        FileCloud::new(node_groups, &cluster, at, settings, &mut memory_of_loop.ledger).map_err(Exit::bad_input)?;
+    let (mut memory_of_loop, known) = state.map(|state| (state.spec.memory, state.spec.cloud)).unwrap_or_default();
+    let cloud = FileCloud::new(node_groups, &cluster, at, settings, &mut memory_of_loop.ledger)
+        .map_err(Exit::bad_input)?
+        .upon(known)
+        .map_err(Exit::bad_input)?;
     let begun = Instant::now();
     let view = CloudView {
         snapshot: &cloud.snapshot,
         capabilities: &cloud.capabilities,
-        templates: &Default::default(),
+        templates: &cloud.provided,
         fixed_templates: &cloud.templates,
         prices: cloud.prices.as_ref(),
     };
@@ -175,16 +215,11 @@ async fn decide(
             warnings.push(event);
         }
     }
-    show(&plan, &observation, &warnings, stats, matches)
+    Ok(look(&Decided { plan: &plan, observation: &observation, warnings: &warnings, stats }))
 }
 
-fn show(
-    plan: &Plan,
-    observation: &Observation<'_>,
-    warnings: &[String],
-    stats: Stats,
-    matches: &ArgMatches,
-) -> Result<String, Exit> {
+fn show(decided: &Decided<'_>, matches: &ArgMatches) -> Result<String, Exit> {
+    let &Decided { plan, observation, warnings, stats } = decided;
     let format = matches.get_one::<String>("output").map_or("table", String::as_str);
     if format == "table" {
         return Ok(table::render(plan, observation, warnings, stats, terminal::Ink::for_stdout()));
@@ -210,29 +245,34 @@ impl Answers for Accepting<'_> {
     }
 
     async fn act(&mut self, action: &Action) -> Outcome {
-        match action {
-            Action::Increase { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
-                target_size: expected_target.saturating_add(*delta),
-                accepted: *delta,
-                activity: None,
-                confirmed: true,
-                shortfall: None,
-            })),
-            Action::DecreaseTarget { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
-                target_size: expected_target.saturating_sub(*delta),
-                accepted: *delta,
-                activity: None,
-                confirmed: true,
-                shortfall: None,
-            })),
-            Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
-                target_size: expected_target.saturating_sub(u32::try_from(instances.len()).unwrap_or(u32::MAX)),
-                results: instances.iter().map(|id| (id.clone(), DeleteStatus::Accepted)).collect(),
-                activity: None,
-            })),
-            Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Ok(())),
-        }
+        accepted(action)
     }
 
     async fn remember(&mut self, _: &Memory) {}
+}
+
+/// What becomes of an action that everybody accepts.
+pub(crate) fn accepted(action: &Action) -> Outcome {
+    match action {
+        Action::Increase { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
+            target_size: expected_target.saturating_add(*delta),
+            accepted: *delta,
+            activity: None,
+            confirmed: true,
+            shortfall: None,
+        })),
+        Action::DecreaseTarget { delta, expected_target, .. } => Outcome::Size(Ok(SizeOutcome {
+            target_size: expected_target.saturating_sub(*delta),
+            accepted: *delta,
+            activity: None,
+            confirmed: true,
+            shortfall: None,
+        })),
+        Action::Delete { instances, expected_target, .. } => Outcome::Delete(Ok(DeleteOutcome {
+            target_size: expected_target.saturating_sub(u32::try_from(instances.len()).unwrap_or(u32::MAX)),
+            results: instances.iter().map(|id| (id.clone(), DeleteStatus::Accepted)).collect(),
+            activity: None,
+        })),
+        Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Ok(())),
+    }
 }

@@ -12,6 +12,7 @@ use plimsoll_core::cloud::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as Moment;
+use tracing::{Instrument as _, Span};
 
 use super::instance::Instance;
 use super::pace::{self, Batches, LastRead};
@@ -85,14 +86,14 @@ impl Keeper {
         Self { host, role, sandbox, setup, settings, instance: None, record, starts: 0, last_read }
     }
 
-    pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<Request>) {
-        while let Some(request) = inbox.recv().await {
+    pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<(Span, Request)>) {
+        while let Some((span, request)) = inbox.recv().await {
             if let Request::Shutdown(done) = request {
                 self.say_farewell().await;
                 let _ = done.send(());
                 return;
             }
-            self.answer(request).await;
+            self.answer(request).instrument(span).await;
         }
         self.say_farewell().await;
     }

@@ -21,6 +21,7 @@ use plimsoll_core::cloud::{
 };
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
 
 use self::keeper::{Answer, Keeper, Request};
 use crate::call::{Call, CallError, Failure};
@@ -107,7 +108,8 @@ impl ProviderOptions {
 #[derive(Clone, Debug)]
 pub struct Provider {
     plugin: Arc<str>,
-    requests: mpsc::Sender<Request>,
+    /// Each with the span of who asks: the task behind serves for all.
+    requests: mpsc::Sender<(Span, Request)>,
 }
 
 impl Provider {
@@ -143,7 +145,7 @@ impl Provider {
     async fn ask<T>(&self, call: Call, request: impl FnOnce(oneshot::Sender<Answer<T>>) -> Request) -> Answer<T> {
         let gone = || CallError { plugin: self.plugin.clone(), call, failure: Failure::Gone };
         let (reply, answer) = oneshot::channel();
-        self.requests.send(request(reply)).await.map_err(|_| gone())?;
+        self.requests.send((Span::current(), request(reply))).await.map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
@@ -257,14 +259,14 @@ impl Provider {
             let failure = Failure::Gone;
             ReplaceError::Start(CallError { plugin: self.plugin.clone(), call: Call::Start, failure })
         };
-        self.requests.send(Request::Replace(Box::new(plugin), reply)).await.map_err(|_| gone())?;
+        self.requests.send((Span::current(), Request::Replace(Box::new(plugin), reply))).await.map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Lets calls in the queue end, tells the plug-in, and ends its task. Later calls get [`Failure::Gone`].
     pub async fn shutdown(&self) {
         let (reply, done) = oneshot::channel();
-        if self.requests.send(Request::Shutdown(reply)).await.is_ok() {
+        if self.requests.send((Span::current(), Request::Shutdown(reply))).await.is_ok() {
             // No answer means that it is gone already.
             let _ = done.await;
         }
