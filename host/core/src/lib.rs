@@ -38,4 +38,5 @@ pub use control_loop::{Action, Loop, Outcome, Phase, Step};
 pub use memory::Memory;
 pub use observation::Observation;
 pub use plan::Plan;
+pub use scale_up::choice::draw;
 pub use settings::Settings;

@@ -104,8 +104,8 @@ impl Choice {
 }
 
 /// A number that depends on the seed and the name alone (FNV-1a, mixed), so that the draw is the same in every replay
-/// and does not depend on the order of the options.
-fn draw(seed: u64, name: &str) -> u64 {
+/// and does not depend on the order of the options. The least wins.
+pub fn draw(seed: u64, name: &str) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let hash = name.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);

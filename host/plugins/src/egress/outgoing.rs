@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{Request, Response, header};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error as HttpError, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
 };
@@ -71,7 +72,8 @@ impl WasiHttpHooks for Outgoing {
         let Some(egress) = self.egress.clone() else {
             return Box::new(async { Err(HttpError::HttpRequestDenied) });
         };
-        let exchange = egress.exchange(request, waits);
+        // It is polled by another task, and still part of the call.
+        let exchange = egress.exchange(request, waits).instrument(tracing::Span::current());
         Box::new(async move { Ok((exchange.await?, Box::new(async { Ok(()) }) as Io)) })
     }
 }

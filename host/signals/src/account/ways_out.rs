@@ -56,7 +56,10 @@ fn refused(
     observation: &Observation<'_>,
 ) -> Option<(f64, String)> {
     let short = |reason: &Reason| match reason {
-        Reason::Insufficient { resource, asked, free, .. } if *free > 0 => Some((resource.to_string(), *asked, *free)),
+        // Nobody gives up most of what it asks for.
+        Reason::Insufficient { resource, asked, free, .. } if *free > 0 && free.saturating_mul(2) >= *asked => {
+            Some((resource.to_string(), *asked, *free))
+        }
         _ => None,
     };
     match refusal.reasons.as_slice() {

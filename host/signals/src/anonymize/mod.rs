@@ -6,7 +6,7 @@
 //!
 //! Every text is renamed unless it is known to mean something ([`words`]): kinds, effects, amounts, times, label keys,
 //! drivers. A text is renamed the same way wherever it stands, so what referred to each other still does, and new names
-//! are in the order of the old ones, since ties are broken by order. Annotations that no decision hangs on are left out,
+//! are in the order of the old ones, since ties are broken by order; lots are drawn alike too. Annotations that no decision hangs on are left out,
 //! as are images, commands, variables and parameters.
 //!
 //! What stays: label keys, taint keys, resource names, drivers, attributes of devices and the expressions about them,
@@ -51,7 +51,7 @@ pub fn anonymize(objects: Vec<Value>, key: &Key) -> Result<Vec<Value>, Anonymize
             texts.insert(text.clone());
         });
     }
-    let names = Names::new(texts, key);
+    let names = Names::new(texts, &context.groups, key);
     for object in &mut objects {
         if priorities::rewrite(object, &context, &names)? || state::rewrite(object, &names)? {
             continue;

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
+use std::ops::RangeInclusive;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use plimsoll_core::draw;
 use sha2::Sha256;
 
 use super::words::KEPT;
@@ -50,11 +52,16 @@ pub(super) struct Names(BTreeMap<String, String>);
 
 impl Names {
     /// New names for all of these but those that stay. They are in the same order as the old ones, among themselves and
-    /// beside those that stay.
-    pub(super) fn new(texts: BTreeSet<String>, key: &Key) -> Self {
+    /// beside those that stay; and `groups` among them are drawn in the same order by lot.
+    pub(super) fn new(texts: BTreeSet<String>, groups: &BTreeSet<String>, key: &Key) -> Self {
+        let lots = lots(groups);
         let texts = texts.into_iter().filter(|text| !KEPT.contains(&text.as_str()));
         let named = texts.enumerate().map(|(rank, text)| {
             let name = format!("{}{rank:06}-{}", before_next(&text), key.hash(&text));
+            let name = match lots.get(text.as_str()) {
+                Some(lots) => drawn_within(lots, &name),
+                None => name,
+            };
             (text, name)
         });
         Self(named.collect())
@@ -65,6 +72,25 @@ impl Names {
         self.0.get(text).cloned().unwrap_or_else(|| text.to_owned())
     }
 }
+
+/// For each group the part of all lots in which its new name must be drawn: as many parts as groups, in the order in which
+/// the groups are drawn. The seed is that of every run that is not told another.
+fn lots(groups: &BTreeSet<String>) -> BTreeMap<&str, RangeInclusive<u64>> {
+    let mut drawn: Vec<(u64, &str)> = groups.iter().map(|group| (draw(0, group), group.as_str())).collect();
+    drawn.sort_unstable();
+    let width = u64::MAX / u64::try_from(drawn.len().max(1)).unwrap_or(u64::MAX);
+    let part = |(at, (_, group)): (u64, (u64, _))| (group, at * width..=at * width + (width - 1));
+    (0..).zip(drawn).map(part).collect()
+}
+
+/// The name with the first ending that draws such a lot.
+fn drawn_within(lots: &RangeInclusive<u64>, name: &str) -> String {
+    let endings = (0_u64..).map(|ending| format!("{name}-{ending:x}"));
+    endings.take(MOST_ENDINGS).find(|name| lots.contains(&draw(0, name))).unwrap_or_else(|| name.to_owned())
+}
+
+/// More endings than a group of ten thousand needs.
+const MOST_ENDINGS: usize = 1_000_000;
 
 /// How the new name of a text begins, so that it stands between the same two kept words as the text.
 fn before_next(text: &str) -> String {
@@ -170,7 +196,7 @@ mod tests {
             "zone",
             "Ärger",
         ];
-        let names = Names::new(old.iter().map(|text| (*text).to_owned()).collect(), &Key::of("key"));
+        let names = Names::new(old.iter().map(|text| (*text).to_owned()).collect(), &BTreeSet::new(), &Key::of("key"));
         let mut sorted: Vec<&str> = old.to_vec();
         sorted.sort_unstable();
         let new: Vec<String> = sorted.iter().map(|text| names.of(text)).collect();
@@ -183,8 +209,19 @@ mod tests {
     }
 
     #[test]
+    fn groups_are_drawn_in_the_same_order() {
+        let groups: BTreeSet<String> = (0..60).map(|index| format!("group-{index}")).collect();
+        let names = Names::new(groups.clone(), &groups, &Key::of("key"));
+        let mut old: Vec<&String> = groups.iter().collect();
+        let mut new: Vec<(String, &String)> = groups.iter().map(|group| (names.of(group), group)).collect();
+        old.sort_by_key(|group| draw(0, group));
+        new.sort_by_key(|(name, _)| draw(0, name));
+        assert_eq!(new.into_iter().map(|(_, group)| group).collect::<Vec<_>>(), old);
+    }
+
+    #[test]
     fn names_hang_on_the_key() {
-        let named = |key| Names::new(["a".to_owned()].into(), &Key::of(key)).of("a");
+        let named = |key| Names::new(["a".to_owned()].into(), &BTreeSet::new(), &Key::of(key)).of("a");
         assert_eq!(named("one"), named("one"));
         assert_ne!(named("one"), named("two"));
     }

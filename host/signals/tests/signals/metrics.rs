@@ -114,7 +114,7 @@ async fn a_day_of_the_shop_in_figures() {
     );
     assert!(sum(&ca("scaled_up_nodes_total")) >= 10.0);
     assert!(sum(&ca("scaled_up_gpu_nodes_total")) >= 2.0);
-    assert!(sum(&ca("failed_node_creations_total")) >= 1.0, "workers-a runs out of machines");
+    assert!(sum(&ca("failed_scale_ups_total")) >= 1.0, "workers-a runs out of machines");
     assert!(
         value(&ca("scaled_down_nodes_total"), r#"reason="empty",gpu_resource_name="",gpu_name="",dra_drivers="""#)
             >= 1.0
