@@ -192,8 +192,6 @@ fn marked(mut object: Value, kind: &Source) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail by a panic")]
-
     use super::*;
 
     #[test]

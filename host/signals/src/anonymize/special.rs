@@ -55,7 +55,9 @@ fn reduce(value: &mut Value) {
                     // Keys of labels may be like the names of fields.
                     ("labels" | "matchLabels" | "nodeSelector", Value::Object(pairs))
                         if pairs.values().all(Value::is_string) => {}
-                    ("annotations", Value::Object(annotations)) => annotations.retain(has_a_meaning),
+                    ("annotations", Value::Object(annotations)) => {
+                        annotations.retain(|key, value| has_a_meaning(key, value))
+                    }
                     ("ownerReferences", Value::Array(owners)) => owners.iter_mut().for_each(owner),
                     ("awsElasticBlockStore", Value::Object(disk)) => volume_id(disk),
                     (field, value) if EMPTIED.contains(&field) => *value = Value::Object(Map::new()),
@@ -67,11 +69,11 @@ fn reduce(value: &mut Value) {
     }
 }
 
-fn has_a_meaning(key: &String, value: &mut Value) -> bool {
+fn has_a_meaning(key: &str, value: &Value) -> bool {
     if key.starts_with(DELAY_DELETION) {
         return true;
     }
-    let known = ANNOTATIONS.iter().find(|(known, _)| known == key);
+    let known = ANNOTATIONS.iter().find(|(known, _)| *known == key);
     match known {
         Some((_, Annotation::Kept)) => value.as_str().is_some_and(is_harmless),
         Some(_) => true,

@@ -94,7 +94,7 @@ fn flag(text: &mut String, rename: Rename<'_>) {
             Some((model, bounds)) => format!("{}:{bounds}", rename(model)),
             None => value.to_owned(),
         },
-        _ => value.split(',').map(|part| rename(part)).collect::<Vec<_>>().join(","),
+        _ => value.split(',').map(&mut *rename).collect::<Vec<_>>().join(","),
     };
     *text = format!("{name}{value}");
 }

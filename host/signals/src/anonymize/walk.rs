@@ -64,7 +64,9 @@ fn parts(text: &mut String, place: Place<'_>, rename: &mut dyn FnMut(&mut String
         _ => return rename(text),
     };
     let mut parts: Vec<String> = text.split(between).map(str::to_owned).collect();
-    parts.iter_mut().for_each(|part| rename(part));
+    for part in &mut parts {
+        rename(part);
+    }
     *text = parts.join(between);
 }
 
@@ -92,7 +94,9 @@ fn labels(fields: &mut serde_json::Map<String, Value>, context: &Context, rename
         }
         // A volume in several zones has all of them in one label.
         let mut parts: Vec<String> = value.split("__").map(str::to_owned).collect();
-        parts.iter_mut().for_each(|part| rename(part));
+        for part in &mut parts {
+            rename(part);
+        }
         *value = parts.join("__");
     }
 }
@@ -106,7 +110,9 @@ fn annotations(fields: &mut serde_json::Map<String, Value>, rename: &mut dyn FnM
             Some(Annotation::Name) => rename(value),
             Some(Annotation::Names) => {
                 let mut names: Vec<String> = value.split(',').map(|name| name.trim().to_owned()).collect();
-                names.iter_mut().for_each(|name| rename(name));
+                for name in &mut names {
+                    rename(name);
+                }
                 *value = names.join(",");
             }
             Some(Annotation::Kept) | None => {}
