@@ -110,6 +110,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// An empty ledger that gives out numbers above this one: where an earlier ledger was lost, its keys must not come
+    /// again, or the cloud would take a new wish for an old one.
+    pub fn numbered_above(number: u64) -> Self {
+        Self { next: number, ..Self::default() }
+    }
+
     /// A number for a new intent.
     pub fn new_intent(&mut self) -> IntentId {
         self.next += 1;

@@ -1,9 +1,9 @@
 //! Answers the core: expanders and clouds are components, the API server is whatever the driver has.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Instant;
 
-use plimsoll_core::cloud::{CloudError, ErrorClass, ErrorScope};
 use plimsoll_core::observation::CloudView;
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Memory, Outcome};
@@ -19,6 +19,13 @@ pub trait Api: Sync {
     /// Looks at the cluster as it is now. Names and templates that the loop needs may be added to its tables, so that they
     /// mean the same next time.
     fn with<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> T;
+    /// Looks at the cluster, and gives it out as it then is for the length of one loop, whatever happens to it meanwhile.
+    fn observe<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> (T, Arc<Cluster>) {
+        self.with(|cluster| {
+            let seen = look(cluster);
+            (seen, Arc::new(cluster.clone()))
+        })
+    }
     /// The clouds were read: a cluster whose nodes follow from them moves on.
     fn follow(&self, clouds: CloudView<'_>) {
         let _ = clouds;
@@ -42,13 +49,20 @@ pub trait Api: Sync {
 
 /// Where the memory of the loop outlives the process.
 pub trait Store: Send + Sync {
-    /// Keeps what must not be forgotten. Called before every write and at the end of every loop.
-    fn save(&mut self, memory: &Memory) -> impl Future<Output = ()> + Send;
+    /// Keeps what must not be forgotten. Called before every write, which is not made if this fails, and at the end of
+    /// every loop.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is kept.
+    fn save(&mut self, memory: &Memory) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Nothing outlives the process.
 impl Store for () {
-    async fn save(&mut self, _: &Memory) {}
+    async fn save(&mut self, _: &Memory) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Everybody who answers during one loop.
@@ -61,6 +75,8 @@ pub(crate) struct Acting<'a, A, S> {
     pub(crate) cluster: &'a Cluster,
     /// What was written so far.
     pub(crate) writes: Vec<Write>,
+    /// Why the memory was last not kept.
+    pub(crate) unsaved: Option<String>,
 }
 
 impl<A: Api, S> Acting<'_, A, S> {
@@ -107,9 +123,13 @@ impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
     async fn act(&mut self, action: &Action) -> Outcome {
         let begun = Instant::now();
         let mut evicted = Vec::new();
-        let outcome = match self.api.fence() {
+        let may_write = match &self.unsaved {
+            Some(why) => Err(format!("what is about to be done could not be written down: {why}")),
+            None => self.api.fence(),
+        };
+        let outcome = match may_write {
             Ok(()) => self.write(action, &mut evicted).await,
-            Err(why) => fenced(action, why),
+            Err(why) => Outcome::NotSent(why),
         };
         let node = match action {
             Action::Taint { node, .. } | Action::Untaint { node } | Action::Evict { node, .. } => self.node(*node),
@@ -121,16 +141,6 @@ impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
     }
 
     async fn remember(&mut self, memory: &Memory) {
-        self.store.save(memory).await;
-    }
-}
-
-/// A write that was never sent, since this process may not write any more.
-fn fenced(action: &Action, why: String) -> Outcome {
-    let error = CloudError::new(ErrorClass::Conflict, ErrorScope::Provider, why.clone());
-    match action {
-        Action::Increase { .. } | Action::DecreaseTarget { .. } => Outcome::Size(Err(error)),
-        Action::Delete { .. } => Outcome::Delete(Err(error)),
-        Action::Taint { .. } | Action::Untaint { .. } | Action::Evict { .. } => Outcome::Api(Err(why)),
+        self.unsaved = self.store.save(memory).await.err();
     }
 }

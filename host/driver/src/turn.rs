@@ -41,13 +41,14 @@ pub struct Turned<T> {
 }
 
 impl Driver {
-    /// Reads, decides and writes once. `look` sees the plan together with what it was made from.
+    /// Reads, decides and writes once. `look` sees the plan together with what it was made from and what is remembered of
+    /// it.
     pub async fn turn<A: Api, S: Store, T>(
         &mut self,
         now: Time,
         api: &A,
         store: &mut S,
-        look: impl FnOnce(&Plan, &Observation<'_>) -> T,
+        look: impl FnOnce(&Plan, &Observation<'_>, &Memory) -> T,
     ) -> Turned<T> {
         self.turn_within(now, api, store, look).instrument(tracing::info_span!("loop", at = %now)).await
     }
@@ -57,28 +58,27 @@ impl Driver {
         now: Time,
         api: &A,
         store: &mut S,
-        look: impl FnOnce(&Plan, &Observation<'_>) -> T,
+        look: impl FnOnce(&Plan, &Observation<'_>, &Memory) -> T,
     ) -> Turned<T> {
         let begun = Instant::now();
         self.library.poll().await;
         let mut timings = Timings::default();
         let before = Instant::now();
-        let troubles = self.clouds.refresh(api).instrument(tracing::info_span!("refresh")).await;
+        let mut troubles = self.clouds.refresh(api).instrument(tracing::info_span!("refresh")).await;
         timings.refresh = before.elapsed();
         let before = Instant::now();
         api.follow(self.clouds.view());
-        let (prepared, cluster) = api.with(|cluster| {
-            let view = self.clouds.view();
-            (prepare(now, cluster, view, &self.settings, &mut self.memory.templates), cluster.clone())
-        });
+        let (prepared, cluster) = api
+            .observe(|cluster| prepare(now, cluster, self.clouds.view(), &self.settings, &mut self.memory.templates));
         let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
         timings.observe = before.elapsed();
         let turn = Loop::new(&observation, &self.settings, &mut self.memory);
         let (clouds, library) = (&self.clouds, &self.library);
-        let mut answers = Acting { api, store, clouds, library, cluster: &cluster, writes: vec![] };
+        let mut answers = Acting { api, store, clouds, library, cluster: &cluster, writes: vec![], unsaved: None };
         let plan = steps::run_measured(turn, &mut answers, &mut timings).await;
-        let writes = answers.writes;
-        let seen = look(&plan, &observation);
+        let Acting { writes, unsaved, .. } = answers;
+        troubles.extend(unsaved.map(|why| format!("the memory of the loop could not be kept: {why}")));
+        let seen = look(&plan, &observation, &self.memory);
         timings.whole = begun.elapsed();
         Turned { troubles, plan, seen, writes, timings }
     }

@@ -62,8 +62,15 @@ fn model_scheduling_and_core_are_free_of_io() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let order =
-        ["plimsoll-model", "plimsoll-scheduling", "plimsoll-core", "plimsoll-plugins", "plimsoll-driver", "plimsoll"];
+    let order = [
+        "plimsoll-model",
+        "plimsoll-scheduling",
+        "plimsoll-core",
+        "plimsoll-plugins",
+        "plimsoll-driver",
+        "plimsoll-kubernetes",
+        "plimsoll",
+    ];
     let metadata = metadata();
     for (level, package) in order.iter().enumerate() {
         let closure = closure(&metadata, package);
@@ -71,6 +78,11 @@ fn dependencies_point_one_way() {
             assert!(!closure.contains(*above), "{package} depends on {above}, which is above it");
         }
     }
+    assert!(
+        !closure(&metadata, "plimsoll-driver").contains("kube-client"),
+        "the driver must not know of the API server"
+    );
+    assert!(closure(&metadata, "plimsoll-kubernetes").contains("kube-client"));
     let sim = closure(&metadata, "plimsoll-sim");
     assert!(!sim.contains("plimsoll-plugins"), "the simulator must not know of the plug-in runtime");
 }
@@ -135,7 +147,9 @@ fn the_abi_module_is_private() {
 #[test]
 fn kubernetes_types_stay_in_the_conversion() {
     let mut inside = 0;
-    for folder in ["host/model", "host/scheduling", "host/core", "host/sim", "host/plugins"] {
+    for folder in
+        ["host/model", "host/scheduling", "host/core", "host/sim", "host/plugins", "host/driver", "host/kubernetes"]
+    {
         for (name, text) in sources(folder) {
             for (line, code) in code(&text) {
                 if code.contains("k8s_openapi") {

@@ -93,11 +93,11 @@ impl Disk {
 }
 
 impl Store for Disk {
-    async fn save(&mut self, memory: &Memory) {
+    async fn save(&mut self, memory: &Memory) -> Result<(), String> {
         self.faults.step().await;
-        if let Ok((bytes, _)) = saved::save(memory) {
-            *lock(&self.bytes) = bytes;
-        }
+        let (bytes, _) = saved::save(memory).map_err(|error| error.to_string())?;
+        *lock(&self.bytes) = bytes;
         self.faults.step().await;
+        Ok(())
     }
 }

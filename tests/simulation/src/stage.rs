@@ -326,7 +326,7 @@ impl<'s> Stage<'s> {
         self.report.loops += 1;
         let ahead = self.ahead.filter(|(_, until)| now < *until).map_or(Duration::ZERO, |(ahead, _)| ahead);
         let (faults, tell, begun) = (self.faults.clone(), self.tell, self.begun);
-        let look = |plan: &Plan, observation: &Observation<'_>| {
+        let look = |plan: &Plan, observation: &Observation<'_>, _: &Memory| {
             check_reasons(plan, observation, &faults);
             if let Some(say) = tell {
                 end::tell(say, plan, observation, now.since(begun));

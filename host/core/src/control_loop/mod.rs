@@ -163,6 +163,9 @@ pub enum Outcome {
     Delete(Result<DeleteOutcome, CloudError>),
     /// Of a write to the API server; the error in words.
     Api(Result<(), String>),
+    /// Of any action: it never left this process, which may not write just now; why, in words. Nobody is to blame for it
+    /// but this process, so no group rests and no removal counts as failed.
+    NotSent(String),
 }
 
 /// Pods of one class that need a node.
@@ -422,6 +425,7 @@ impl<'a> Loop<'a> {
     pub fn acted(&mut self, outcome: Outcome) {
         let Waiting::Acting(action) = std::mem::replace(&mut self.waiting, Waiting::Nothing) else { return };
         match (action, outcome) {
+            (action, Outcome::NotSent(why)) => self.not_sent(action, why),
             (Action::Increase { intent, group, delta, .. }, Outcome::Size(result)) => {
                 self.increased(intent, &group, delta, result);
             }
@@ -442,6 +446,26 @@ impl<'a> Loop<'a> {
                 if let Err(reason) = api(outcome) {
                     self.plan.warnings.push(Warning::RemovalFailed { node: String::new(), reason });
                 }
+            }
+        }
+    }
+
+    /// An action that this process kept to itself. It is looked at anew in the next loop, here or in the next leader.
+    fn not_sent(&mut self, action: Action, why: String) {
+        match action {
+            Action::Increase { intent, group, delta, .. } => {
+                let error = not_sent(&why);
+                self.memory.ledger.answered(intent, &Err(error.clone()));
+                if let Some(state) = self.group_index(&group).and_then(|index| self.groups.get_mut(index)) {
+                    state.closed = Some(GroupReason::Failed(error.clone()));
+                }
+                self.plan.warnings.push(Warning::IncreaseFailed { group, delta, accepted: 0, error });
+            }
+            Action::DecreaseTarget { group, delta, .. } => self.decreased(&group, delta, Err(not_sent(&why))),
+            Action::Delete { group, instances, .. } => self.deletion_not_sent(&group, &instances, &why),
+            Action::Taint { node, .. } => self.taint_not_sent(node, why),
+            Action::Untaint { .. } | Action::Evict { .. } => {
+                self.plan.warnings.push(Warning::RemovalFailed { node: String::new(), reason: why });
             }
         }
     }
@@ -646,8 +670,15 @@ fn likeness(settings: &Settings) -> Likeness {
 fn api(outcome: Outcome) -> Result<(), String> {
     match outcome {
         Outcome::Api(result) => result,
-        Outcome::Size(_) | Outcome::Delete(_) => Err("the driver answered another question".to_owned()),
+        Outcome::Size(_) | Outcome::Delete(_) | Outcome::NotSent(_) => {
+            Err("the driver answered another question".to_owned())
+        }
     }
+}
+
+/// The cloud was not asked at all, and may be asked again.
+fn not_sent(why: &str) -> CloudError {
+    CloudError { class: crate::cloud::ErrorClass::Conflict, ..own_error(why, false) }
 }
 
 fn mismatched() -> CloudError {

@@ -211,6 +211,31 @@ impl Loop<'_> {
         }
     }
 
+    /// The cloud was not asked to delete these machines: they stay where they are on their way out.
+    pub(crate) fn deletion_not_sent(&mut self, group: &GroupId, instances: &[InstanceId], why: &str) {
+        let count = u32::try_from(instances.len()).unwrap_or(u32::MAX);
+        if let Some(state) = self.group_index(group).and_then(|index| self.groups.get_mut(index)) {
+            state.target += count;
+        }
+        for instance in instances {
+            if let Some(stray) = self.memory.strays.get_mut(instance) {
+                stray.asked_ms = None;
+            }
+        }
+        let names: Vec<String> = instances.iter().map(ToString::to_string).collect();
+        self.plan.warnings.push(Warning::RemovalFailed { node: names.join(", "), reason: why.to_owned() });
+    }
+
+    /// The mark was not written: a removal that was chosen in this loop is not begun, one from before waits.
+    pub(crate) fn taint_not_sent(&mut self, node: NodeIndex, why: String) {
+        let cluster = self.observation.cluster;
+        let Some(name) = cluster.nodes.get(node).map(|node| cluster.text(node.name).to_owned()) else { return };
+        if self.plan.scale_down.iter().any(|removal| removal.node == node) {
+            self.memory.removals.remove(&name);
+        }
+        self.plan.warnings.push(Warning::RemovalFailed { node: name, reason: why });
+    }
+
     /// A machine that was not deleted: asked for again in the next loop if what is in the way passes, else given up.
     fn not_deleted(&mut self, group: &GroupId, name: &str, reason: String, passes: bool) {
         if let Some(index) = self.group_index(group)

@@ -130,6 +130,23 @@ macro_rules! kinds {
                 }
             }
 
+            /// Reads an object of this kind from JSON text, as the API server has it, and adds it to a cluster.
+            ///
+            /// # Errors
+            ///
+            /// If the text is no object of this kind, or a value in it cannot be read.
+            pub fn import_text(self, text: &str, cluster: &mut Cluster) -> Result<(), ObjectError> {
+                if self.has_older_forms()
+                    && let Some(value) = older_devices::modern(text)
+                {
+                    return self.import_value(value, cluster);
+                }
+                match self {
+                    $(Self::$name => Ok(from_text::<$object>(text)?.import(cluster)?),)*
+                    Self::Unneeded => Ok(()),
+                }
+            }
+
             /// Reads an object of this kind from a JSON tree, as the API server has it, and adds it to a cluster.
             ///
             /// # Errors

@@ -132,7 +132,7 @@ impl Stage {
     /// One loop.
     async fn turn(&mut self, now: Time) -> Vec<Line> {
         let at = now.since(self.begun);
-        let look = |plan: &Plan, observation: &Observation<'_>| self.voice.look(at, plan, observation);
+        let look = |plan: &Plan, observation: &Observation<'_>, _: &Memory| self.voice.look(at, plan, observation);
         let turned = self.driver.turn(now, &*self.world, &mut (), look).await;
         let happened = self.world().take_happened();
         let happened = happened.iter().map(|happened| narrate::happened(happened, self.begun));

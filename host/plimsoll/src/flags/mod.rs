@@ -254,6 +254,18 @@ pub(crate) fn switch(matches: &ArgMatches, name: &'static str) -> Result<bool, F
     value.bool().map_err(|problem| FlagError { flag: name, problem })
 }
 
+/// A flag that is a number; its default if it was not given.
+pub(crate) fn float(matches: &ArgMatches, name: &'static str) -> Result<f64, FlagError> {
+    let value = Value { texts: vec![text(matches, name)] };
+    value.float().map_err(|problem| FlagError { flag: name, problem })
+}
+
+/// A flag that is a number of things; its default if it was not given.
+pub(crate) fn count(matches: &ArgMatches, name: &'static str) -> Result<u32, FlagError> {
+    let value = Value { texts: vec![text(matches, name)] };
+    value.count().map_err(|problem| FlagError { flag: name, problem })
+}
+
 /// A flag whose value cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FlagError {

@@ -2,7 +2,7 @@
 
 use super::{Effect, Flag, Kind, Section};
 
-const RUN: &str = "matters to a live cluster, which `plimsoll run` cannot serve yet";
+const RUN: &str = "matters to a live cluster, and `plimsoll run` does not know it yet";
 const LOGS: &str = "logs go to standard error; --v, --logging-format and RUST_LOG choose how";
 const PROFILING: &str = "a profile is taken from outside, such as by `perf record -p PID`; the binary has its symbols";
 const NOT_YET: &str = "is not built yet";
@@ -23,7 +23,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "API server URL. Used only if no kubeconfig is given",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "kubeconfig",
@@ -31,7 +31,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Path to a kubeconfig; wins over kubernetes; both empty: in-cluster configuration",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "kube-api-content-type",
@@ -39,7 +39,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "application/vnd.kubernetes.protobuf",
         help: "Content type of API requests",
-        effect: Effect::Later(RUN),
+        effect: Effect::None("requests are JSON; watches are converted as they arrive"),
     },
     Flag {
         name: "kube-client-qps",
@@ -47,7 +47,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Float,
         default: "5",
         help: "Client-side rate limit",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "kube-client-burst",
@@ -55,7 +55,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Int,
         default: "10",
         help: "Client-side burst",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "user-agent",
@@ -170,7 +170,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Write the status ConfigMap each loop",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "status-config-map-name",
@@ -178,7 +178,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "cluster-autoscaler-status",
         help: "Name of the status ConfigMap",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "record-duplicated-events",
@@ -186,7 +186,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Turn off the 5-minute event de-duplication",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "emit-per-nodegroup-metrics",
@@ -305,7 +305,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Also start loops at once on new unschedulable pods and after productive loops",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "max-inactivity",
@@ -1222,7 +1222,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Int,
         default: "10",
         help: "API writes for soft taints per loop; 0 = no soft taints",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Run,
     },
     Flag {
         name: "max-bulk-soft-taint-time",
@@ -1230,7 +1230,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "3s",
         help: "Time limit for them",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Run,
     },
     Flag {
         name: "node-removal-latency-tracking-enabled",
@@ -1385,7 +1385,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "One of several replicas acts, the one that holds the Lease",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-lease-duration",
@@ -1393,7 +1393,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "15s",
         help: "How long a Lease that is not renewed holds others off",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-renew-deadline",
@@ -1401,7 +1401,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "10s",
         help: "How long the leader tries to renew before it gives up",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-retry-period",
@@ -1409,7 +1409,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "2s",
         help: "Pause between attempts to get or renew the Lease",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-resource-lock",
@@ -1417,7 +1417,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "leases",
         help: "Kind of the lock",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-resource-name",
@@ -1425,7 +1425,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "cluster-autoscaler",
         help: "Name of the Lease",
-        effect: Effect::Later(RUN),
+        effect: Effect::Run,
     },
     Flag {
         name: "leader-elect-resource-namespace",

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 mod clock;
+mod live;
 mod simulated;
 
 use crate::exit::Exit;
@@ -26,6 +27,12 @@ pub(crate) fn command() -> Command {
                 .value_parser(["live", "simulated"])
                 .default_value("live")
                 .help("The cluster: the one that this runs in or --kubeconfig names, or one in memory"),
+        )
+        .arg(
+            Arg::new("delete-node-objects")
+                .long("delete-node-objects")
+                .action(ArgAction::SetTrue)
+                .help("Delete the objects of nodes whose machines were removed, where no cloud controller does"),
         )
         .arg(
             Arg::new("scenario")
@@ -52,25 +59,22 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {
     for warning in &warnings {
         terminal::complain(&format!("warning: {warning}"));
     }
-    if matches.get_one::<String>(flags::RUNS).is_some_and(|kind| kind == "live") {
-        return Err(Exit::bad_input(
-            "--cluster=live: a live cluster cannot be served by this version yet; \
-             --cluster=simulated runs against an in-memory cluster"
-                .to_owned(),
-        ));
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("cannot start the runtime")
         .map_err(Exit::failed)?;
-    runtime.block_on(async {
-        let exporter = signals::log(matches, true)?;
-        let ended = simulated::run(matches, settings).await;
+    let is_live = matches.get_one::<String>(flags::RUNS).is_some_and(|kind| kind == "live");
+    let ended = runtime.block_on(async {
+        let exporter = signals::log(matches, !is_live)?;
+        let ended = if is_live { live::run(matches, settings).await } else { simulated::run(matches, settings).await };
         if let Some(exporter) = exporter {
             exporter.shutdown().await;
         }
         ended
-    })
+    });
+    // A call that hangs must not keep the process.
+    runtime.shutdown_background();
+    ended
 }

@@ -96,7 +96,7 @@ impl Stage {
         }
         let at = now.since(self.begun);
         self.signals.begins(now, &self.driver);
-        let look = |plan: &Plan, observation: &Observation<'_>| {
+        let look = |plan: &Plan, observation: &Observation<'_>, _: &Memory| {
             self.signals.look(plan, observation);
             self.voice.look(at, plan, observation)
         };

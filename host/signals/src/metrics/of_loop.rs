@@ -446,7 +446,7 @@ pub(crate) fn failure(write: &Write) -> Option<(ErrorType, String)> {
             DeleteStatus::Failed(error) => cloud(error),
             DeleteStatus::Accepted | DeleteStatus::AlreadyGone | DeleteStatus::Skipped(_) => None,
         }),
-        Outcome::Api(Err(why)) => Some((ErrorType::ApiCall, why.clone())),
+        Outcome::Api(Err(why)) | Outcome::NotSent(why) => Some((ErrorType::ApiCall, why.clone())),
         Outcome::Api(Ok(())) => None,
     }
 }

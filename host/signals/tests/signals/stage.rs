@@ -95,7 +95,7 @@ impl Stage {
             self.clock.set(now);
             self.signals.begins(now, &self.driver);
             let signals = self.signals.clone();
-            let look = |plan: &Plan, observation: &Observation<'_>| signals.look(plan, observation);
+            let look = |plan: &Plan, observation: &Observation<'_>, _: &Memory| signals.look(plan, observation);
             let turned = self.driver.turn(now, &*self.world, &mut (), look).await;
             self.signals.ended(now, &self.driver, &turned).await;
             loops += 1;
