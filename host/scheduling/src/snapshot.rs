@@ -10,6 +10,7 @@ pub(crate) mod topology;
 use std::hash::{Hash, Hasher};
 
 use plimsoll_model::storage::CsiNode;
+use plimsoll_model::symbol::known;
 use plimsoll_model::{Cluster, Node, Resources, SpecId, Template};
 
 use crate::facts::Gates;
@@ -207,6 +208,8 @@ impl<'c> Snapshot<'c> {
                 None => pods.push((class, 1)),
             }
         }
+        // Devices of a template may be such as no node has had so far.
+        self.generation += u32::from(!template.slices.is_empty());
         self.base.add_shape(template, pods, drivers.cloned())
     }
 
@@ -233,6 +236,14 @@ impl<'c> Snapshot<'c> {
     pub fn close(&mut self, node: NodeId) {
         if self.base.life[node] == Life::Open {
             self.set_life(node, Life::Closed);
+        }
+    }
+
+    /// Sees a node of the cluster as if the mark of nodes that are about to go had been taken off, and if so told the cordon
+    /// too. For fresh snapshots: before any pod is placed or asked about. Copies are left as they are.
+    pub fn unmark(&mut self, node: NodeId, uncordon: bool) {
+        if self.base.shape_of(node).is_none() {
+            self.base.unmark(node, known::TO_BE_DELETED, uncordon);
         }
     }
 

@@ -6,6 +6,7 @@ mod scene;
 
 mod equivalence;
 mod packs;
+mod requests;
 
 pub(crate) use scene::Scene;
 

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::pools::{PoolName, Standing};
 
-pub(crate) use question::{Spot, answer, is_linked};
+pub(crate) use question::{Spot, answer, asks, is_linked, takes_all};
 
 /// Why something cannot even be tried.
 pub(crate) type Fault = Arc<str>;
@@ -150,7 +150,9 @@ impl Problem {
             fits: Vec<&'p Fit>,
             attributes: Vec<Option<Attribute>>,
             binds: bool,
+            after: Vec<usize>,
         }
+        let after = self.unclear_before();
         let mut known: FxHashMap<Kind<'_>, usize> = FxHashMap::default();
         let kinds = self.devices.iter().enumerate().map(|(number, device)| {
             let kind = Kind {
@@ -165,10 +167,29 @@ impl Problem {
                 fits: self.asks.iter().filter_map(|ask| ask.fits.get(number)).collect(),
                 attributes: self.attributes.iter().map(|values| values.get(number).copied().flatten()).collect(),
                 binds: device.device().is_some_and(|device| device.binds_to_node),
+                after: after.iter().filter_map(|of_side| of_side.get(&number).copied()).collect(),
             };
             let next = known.len();
             *known.entry(kind).or_insert(next)
         });
         kinds.collect()
+    }
+    /// How many devices stand before each on a side of which some request cannot say whether they match. Where such a
+    /// device ends a search, it matters which of two devices comes before it.
+    fn unclear_before(&self) -> Vec<FxHashMap<usize, usize>> {
+        if !self.asks.iter().flat_map(|ask| &ask.fits).any(|fit| matches!(fit, Fit::Unclear(_))) {
+            return Vec::new();
+        }
+        let is_unclear =
+            |device: usize| self.asks.iter().any(|ask| matches!(ask.fits.get(device), Some(Fit::Unclear(_))));
+        let of_side = |side: &Side| {
+            let numbered = side.devices.iter().scan(0, |seen, &device| {
+                let before = *seen;
+                *seen += usize::from(is_unclear(device));
+                Some((device, before))
+            });
+            numbered.collect()
+        };
+        self.sides.iter().map(of_side).collect()
     }
 }

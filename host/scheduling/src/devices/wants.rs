@@ -165,6 +165,17 @@ pub(crate) fn of(facts: &Facts<'_>, pod: &PodSpec) -> Result<Wants, Reason> {
     Ok(wants)
 }
 
+/// Claims that a pod names, each once: those that others may use too.
+pub(crate) fn named_claims(pod: &PodSpec) -> impl Iterator<Item = ClaimKey> {
+    let name = |claim: &ClaimReference| match *claim {
+        ClaimReference::Named(name) => Some(name),
+        _ => None,
+    };
+    let names =
+        pod.claims.iter().enumerate().filter(|(at, claim)| !pod.claims.iter().take(*at).any(|other| other == *claim));
+    names.filter_map(move |(_, claim)| Some((pod.namespace, name(claim)?)))
+}
+
 /// Claims with devices that a pod has as long as it runs, and gives back when it goes.
 pub(crate) fn held<'a>(facts: &'a Facts<'_>, pod: &'a PodSpec) -> impl Iterator<Item = (ClaimKey, &'a Allocation)> {
     let keys = pod.claims.iter().filter_map(|claim| match *claim {

@@ -1,6 +1,7 @@
 //! DynamicResources: devices for the claims of pods.
 
 mod booked;
+mod shifting;
 #[cfg(test)]
 mod tests;
 
@@ -139,10 +140,7 @@ impl DynamicRule for DynamicResources {
             return vec![reason];
         }
         let users = |key: ClaimKey| {
-            let names_it = |resident: &&PodSpec| {
-                resident.namespace == key.0
-                    && resident.claims.contains(&plimsoll_model::pod::ClaimReference::Named(key.1))
-            };
+            let names_it = |resident: &&PodSpec| wants::named_claims(resident).any(|named| named == key);
             i64::try_from(everyone().filter(names_it).count()).unwrap_or(i64::MAX)
         };
         Vec::from_iter(full(facts, &wants, users))

@@ -55,9 +55,11 @@ pub(crate) enum Life {
 }
 
 /// Where a node comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Source<'c> {
     Listed(&'c Node),
+    /// A node of the cluster as it will be.
+    Changed(Arc<Node>),
     Copy(ShapeId),
 }
 
@@ -134,15 +136,16 @@ impl<'c> Base<'c> {
 
     /// The node; of a copy, its shape's, which differs in name and host name only.
     pub(crate) fn node(&self, node: NodeId) -> &Node {
-        match self.source[node] {
+        match &self.source[node] {
             Source::Listed(node) => node,
-            Source::Copy(shape) => &self.shapes[shape].node,
+            Source::Changed(node) => node,
+            Source::Copy(shape) => &self.shapes[*shape].node,
         }
     }
 
     pub(crate) fn shape_of(&self, node: NodeId) -> Option<ShapeId> {
         match self.source[node] {
-            Source::Listed(_) => None,
+            Source::Listed(_) | Source::Changed(_) => None,
             Source::Copy(shape) => Some(shape),
         }
     }
@@ -150,17 +153,18 @@ impl<'c> Base<'c> {
     /// Slices that the node brings itself, if it is a copy.
     pub(crate) fn own_slices(&self, node: NodeId) -> Option<&[Arc<ResourceSlice>]> {
         match self.source[node] {
-            Source::Listed(_) => None,
+            Source::Listed(_) | Source::Changed(_) => None,
             Source::Copy(shape) => Some(&self.shapes[shape].slices),
         }
     }
 
     /// The node as selectors see it: with a name and host name of its own.
     pub(crate) fn named_node(&self, node: NodeId) -> std::borrow::Cow<'_, Node> {
-        match self.source[node] {
-            Source::Listed(node) => std::borrow::Cow::Borrowed(node),
+        match &self.source[node] {
+            Source::Listed(node) => std::borrow::Cow::Borrowed(*node),
+            Source::Changed(node) => std::borrow::Cow::Borrowed(&**node),
             Source::Copy(shape) => {
-                let shape = &self.shapes[shape].node;
+                let shape = &self.shapes[*shape].node;
                 let name = fresh_name(node);
                 let labels = shape.labels.with(known::HOSTNAME, name);
                 std::borrow::Cow::Owned(Node { name, labels, ..shape.clone() })
@@ -170,9 +174,10 @@ impl<'c> Base<'c> {
 
     /// CSI drivers of the node.
     pub(crate) fn csi_node(&self, node: NodeId) -> Option<&CsiNode> {
-        match self.source[node] {
+        match &self.source[node] {
             Source::Listed(node) => self.facts.cluster.storage.csi_nodes.get(&node.name),
-            Source::Copy(shape) => self.shapes[shape].csi_node.as_ref(),
+            Source::Changed(node) => self.facts.cluster.storage.csi_nodes.get(&node.name),
+            Source::Copy(shape) => self.shapes[*shape].csi_node.as_ref(),
         }
     }
 
@@ -209,6 +214,16 @@ impl<'c> Base<'c> {
         self.runs.push(Runs::new());
         self.finish_push(id);
         id
+    }
+
+    /// Lets go of marks on a node of the cluster: taints with this key and, if so told, the cordon.
+    pub(crate) fn unmark(&mut self, node: NodeId, key: Symbol, uncordon: bool) {
+        let mut changed = self.node(node).clone();
+        changed.taints = changed.taints.iter().copied().filter(|taint| taint.key != key).collect();
+        changed.unschedulable &= !uncordon;
+        self.kind[node] = self.kinds.intern(&changed);
+        self.cordoned[node] = changed.unschedulable;
+        self.source[node] = Source::Changed(Arc::new(changed));
     }
 
     /// Adds a copy of a shape with the pods that it starts with.

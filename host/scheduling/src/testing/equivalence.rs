@@ -136,4 +136,9 @@ proptest! {
     fn everything(seed: u64, prepared: bool) {
         play(seed, Themes { devices: false, ..Themes::ALL }, prepared, 30);
     }
+
+    #[test]
+    fn everything_and_devices(seed: u64, prepared: bool) {
+        play(seed, Themes::ALL, prepared, 8);
+    }
 }

@@ -68,6 +68,18 @@ impl Scene {
         self.cluster.pods.pop().unwrap()
     }
 
+    /// What a pod asks for and what it holds where it runs: thousandths of a core, bytes of memory, and `example.com/gpu`.
+    pub(crate) fn amounts(&mut self, pod: Value) -> ([i64; 3], [i64; 3]) {
+        Kind::Pod.import_value(pod, &mut self.cluster).unwrap_or_else(|error| panic!("{error}"));
+        let pod = self.cluster.pods.pop().unwrap();
+        let gpu = self.cluster.symbols.intern("example.com/gpu");
+        let of = |spec: SpecId| {
+            let requests = &self.cluster.specs[spec].requests;
+            [requests.cpu_milli, requests.memory_bytes, requests.scalar(gpu)]
+        };
+        (of(pod.spec), of(pod.held))
+    }
+
     /// A pod to place.
     pub(crate) fn pod(&mut self, object: &str) -> SpecId {
         self.import_pod(object).spec

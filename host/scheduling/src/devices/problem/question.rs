@@ -1,6 +1,6 @@
 //! Which pods and devices matter for pods on one node, and whether they can be given what they ask for.
 
-use plimsoll_model::devices::{Choice, ClaimSpec, Device, DeviceCount, DeviceSelector, ResourceSlice};
+use plimsoll_model::devices::{Choice, ClaimSpec, ClaimSpecId, Device, DeviceCount, DeviceSelector, ResourceSlice};
 use plimsoll_model::{Node, Symbol};
 
 use super::super::ClaimKey;
@@ -63,51 +63,69 @@ fn filtered<'x>(spots: &[Spot<'x>], stays: impl Fn(usize, &'x Wants) -> bool) ->
     left.collect()
 }
 
+/// Claims that are given devices together. They are always asked in the same order, whoever came first.
+///
+/// Who wants all comes last: all is what others leave, where devices are given in parts.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Asked<'x> {
+    takes_all: bool,
+    /// No claim of its own, but this one, which pods share.
+    is_own: bool,
+    shared: Option<ClaimKey>,
+    own: &'x [ClaimSpecId],
+    homes: Vec<usize>,
+    for_resources: Vec<(Symbol, Symbol, i64)>,
+}
+
 /// All of it as one question.
 fn question(facts: &Facts<'_>, held: &Held, spots: &[Spot<'_>]) -> Problem {
     let devices = &facts.cluster.devices;
     let mut builder = Builder::new(facts, held);
     let mut homes: Vec<(ClaimKey, Vec<usize>)> = Vec::new();
-    let mut sides = Vec::new();
+    let mut units: Vec<(Asked<'_>, Option<ClaimSpec>, u32)> = Vec::new();
     for spot in spots {
         let side = builder.side(spot.pools);
-        sides.push(side);
-        for key in spot.pods.iter().flat_map(|(wants, _)| &wants.shared) {
-            match homes.iter_mut().find(|(claim, _)| claim == key) {
-                Some((_, of_claim)) if of_claim.contains(&side) => {}
-                Some((_, of_claim)) => of_claim.push(side),
-                None => homes.push((*key, vec![side])),
+        for (wants, count) in &spot.pods {
+            for key in &wants.shared {
+                match homes.iter_mut().find(|(claim, _)| claim == key) {
+                    Some((_, of_claim)) if of_claim.contains(&side) => {}
+                    Some((_, of_claim)) => of_claim.push(side),
+                    None => homes.push((*key, vec![side])),
+                }
+            }
+            let for_resources = wants.claim_for_resources(spot.node);
+            if !wants.own.is_empty() || for_resources.is_some() {
+                let asked = Asked {
+                    takes_all: wants.own.iter().any(|spec| takes_all(&devices.specs[*spec])),
+                    is_own: true,
+                    shared: None,
+                    own: &wants.own,
+                    homes: vec![side],
+                    for_resources: wants.missing(spot.node).copied().collect(),
+                };
+                units.push((asked, for_resources, *count));
             }
         }
     }
     for (key, homes) in homes {
-        let spec = devices.claims.get(&key).map(|claim| &devices.specs[claim.spec]);
-        builder.unit(homes, spec.into_iter());
+        let Some(claim) = devices.claims.get(&key) else { continue };
+        let own = std::slice::from_ref(&claim.spec);
+        let takes_all = takes_all(&devices.specs[claim.spec]);
+        let asked = Asked { takes_all, is_own: false, shared: Some(key), own, homes, for_resources: Vec::new() };
+        units.push((asked, None, 1));
     }
-    let mut units = Vec::new();
-    for (spot, &side) in spots.iter().zip(&sides) {
-        for (wants, count) in &spot.pods {
-            let for_resources = wants.claim_for_resources(spot.node);
-            if wants.own.is_empty() && for_resources.is_none() {
-                continue;
-            }
-            let takes_all = wants.own.iter().any(|spec| takes_all(&devices.specs[*spec]));
-            units.push((takes_all, &wants.own, side, for_resources, *count));
-        }
-    }
-    // Who wants all comes last: all is what others leave, where devices are given in parts. The order is always the same.
-    units.sort_by_key(|(takes_all, own, side, ..)| (*takes_all, *own, *side));
-    for (_, own, side, for_resources, count) in &units {
+    units.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    for (asked, for_resources, count) in &units {
         for _ in 0..*count {
-            let own = own.iter().map(|spec| &devices.specs[*spec]);
-            builder.unit(vec![*side], own.chain(for_resources));
+            let specs = asked.own.iter().map(|spec| &devices.specs[*spec]);
+            builder.unit(asked.homes.clone(), specs.chain(for_resources));
         }
     }
     builder.finish()
 }
 
 /// Whether some request of a claim is for all devices that match.
-fn takes_all(spec: &ClaimSpec) -> bool {
+pub(crate) fn takes_all(spec: &ClaimSpec) -> bool {
     spec.requests.iter().any(|request| match &request.choice {
         Choice::Exactly(only) => only.count == DeviceCount::All,
         Choice::FirstAvailable(list) => list.iter().any(|alternative| alternative.count == DeviceCount::All),
@@ -123,14 +141,7 @@ pub(crate) fn is_linked(facts: &Facts<'_>, wants: &Wants) -> bool {
     if facts.inventory.is_local() {
         return false;
     }
-    let specs = wants.own.iter().map(|spec| &facts.cluster.devices.specs[*spec]);
-    let requests = specs.flat_map(|spec| &spec.requests).flat_map(|request| match &request.choice {
-        Choice::Exactly(only) => std::slice::from_ref(only),
-        Choice::FirstAvailable(list) => list,
-        Choice::Unknown => &[],
-    });
-    let classes = wants.resources.iter().map(|(_, class, _)| (*class, &[][..]));
-    let asked = requests.map(|request| (request.class, &*request.selectors)).chain(classes);
+    let asked = asks(facts, wants);
     let may_match = |(class, selectors): (Symbol, &[DeviceSelector]), slice: &ResourceSlice, device: &Device| {
         let class = facts.cluster.devices.classes.get(&class);
         class.is_none_or(|class| {
@@ -142,9 +153,22 @@ pub(crate) fn is_linked(facts: &Facts<'_>, wants: &Wants) -> bool {
             })
         })
     };
-    let asked: Vec<_> = asked.collect();
     facts
         .inventory
         .wide_slices()
         .any(|slice| slice.devices.iter().any(|device| asked.iter().any(|&asked| may_match(asked, slice, device))))
+}
+
+/// Classes and selectors of all requests of pods.
+pub(crate) fn asks<'x>(facts: &'x Facts<'_>, wants: &'x Wants) -> Vec<(Symbol, &'x [DeviceSelector])> {
+    let devices = &facts.cluster.devices;
+    let shared = wants.shared.iter().filter_map(|key| Some(devices.claims.get(key)?.spec));
+    let specs = wants.own.iter().copied().chain(shared).map(|spec| &devices.specs[spec]);
+    let requests = specs.flat_map(|spec| &spec.requests).flat_map(|request| match &request.choice {
+        Choice::Exactly(only) => std::slice::from_ref(only),
+        Choice::FirstAvailable(list) => list,
+        Choice::Unknown => &[],
+    });
+    let classes = wants.resources.iter().map(|(_, class, _)| (*class, &[][..]));
+    requests.map(|request| (request.class, &*request.selectors)).chain(classes).collect()
 }

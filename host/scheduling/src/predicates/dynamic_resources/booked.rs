@@ -9,6 +9,7 @@ use plimsoll_model::symbol::known;
 use plimsoll_model::{Node, Symbol};
 use rustc_hash::{FxHashMap, FxHasher};
 
+use super::shifting::Shifting;
 use super::{elsewhere, full, reason, solve, vacancies};
 use crate::devices::ClaimKey;
 use crate::devices::held::Held;
@@ -19,6 +20,7 @@ use crate::devices::wants::{self, Wants};
 use crate::predicates::{Tracker, Verdict};
 use crate::refusal::Reason;
 use crate::snapshot::base::{Base, ClassId, NodeId, ShapeId};
+use crate::snapshot::topology::KeyId;
 use crate::table::{Id, Table};
 
 /// What a class wants.
@@ -29,6 +31,15 @@ struct Info {
     linked: bool,
     /// Claims that its pods give back when they go.
     held: Vec<ClaimKey>,
+    /// Claims that others may use too; each pod is a consumer, in whatever state its other claims are.
+    named: Vec<ClaimKey>,
+}
+
+impl Info {
+    /// Whether what others have matters to its pods.
+    fn may_pick(&self) -> bool {
+        !self.wants.own.is_empty() || !self.wants.shared.is_empty() || !self.wants.resources.is_empty()
+    }
 }
 
 /// A node's pools, and a number that is equal for nodes whose devices are alike.
@@ -66,6 +77,7 @@ pub(super) struct Booked {
     versions: FxHashMap<PoolName, u64>,
     cache: Mutex<Cache>,
     awake: bool,
+    shifting: Shifting,
 }
 
 impl Booked {
@@ -80,6 +92,11 @@ impl Booked {
     fn cache(&self) -> MutexGuard<'_, Cache> {
         // What it holds is right or absent, whatever happened to another thread.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether pods placed on other nodes may make room for pods of a class.
+    fn shifts(&self, info: &Info) -> bool {
+        info.may_pick() && self.shifting.concerns(!info.held.is_empty())
     }
 
     fn note_change(&mut self, allocation: &Allocation) {
@@ -299,18 +316,22 @@ impl Tracker for Booked {
         }
         let wants = wants::of(facts, spec).unwrap_or_default();
         let held: Vec<ClaimKey> = wants::held(facts, spec).map(|(key, _)| key).collect();
-        if wants.is_empty() && held.is_empty() {
+        let named: Vec<ClaimKey> = wants::named_claims(spec).collect();
+        if wants.is_empty() && held.is_empty() && named.is_empty() {
             return false;
         }
         self.held.get_or_insert_with(|| Held::lasting(facts.cluster, &facts.given_back));
         let linked = problem::is_linked(facts, &wants);
-        *self.infos.grown(class) = Some(Arc::new(Info { wants, linked, held }));
+        let changed = self.shifting.meet(base, &wants, linked);
+        *self.infos.grown(class) = Some(Arc::new(Info { wants, linked, held, named }));
         self.awake = true;
-        false
+        changed
     }
 
-    fn prepare(&mut self, _base: &mut Base<'_>, class: ClassId) -> bool {
-        self.info(class).is_some_and(|info| !info.wants.is_empty())
+    fn prepare(&mut self, base: &mut Base<'_>, class: ClassId) -> bool {
+        let Some(info) = self.info(class).cloned() else { return false };
+        self.shifting.prepare(base, &info.wants, info.may_pick(), !info.held.is_empty());
+        !info.wants.is_empty()
     }
 
     fn is_awake(&self) -> bool {
@@ -326,7 +347,8 @@ impl Tracker for Booked {
                 self.note_change(allocation);
             }
         }
-        for key in &info.wants.named {
+        self.shifting.note_move();
+        for key in &info.named {
             let users = self.users.entry(*key).or_default();
             *users += delta;
             if *users == 0 {
@@ -352,9 +374,16 @@ impl Tracker for Booked {
         let Some(info) = self.info(class) else { return Verdict::Fits };
         let refused = full(&base.facts, &info.wants, |key| self.users(key)).is_some()
             || (!info.wants.allocated.is_empty()
-                && elsewhere(&base.facts, &info.wants, &base.named_node(node)).is_some())
-            || !self.is_possible(base, class, info, node, 1);
-        if refused { Verdict::Never } else { Verdict::Fits }
+                && elsewhere(&base.facts, &info.wants, &base.named_node(node)).is_some());
+        if refused {
+            Verdict::Never
+        } else if self.is_possible(base, class, info, node, 1) {
+            Verdict::Fits
+        } else if self.shifts(info) {
+            Verdict::NotNow(None)
+        } else {
+            Verdict::Never
+        }
     }
 
     fn room(&self, base: &Base<'_>, class: ClassId, node: NodeId) -> u32 {
@@ -372,7 +401,8 @@ impl Tracker for Booked {
             let more = next.clamp(fits + 1, fails - 1);
             if self.is_possible(base, class, info, node, more) {
                 fits = more;
-                next = more.saturating_mul(2);
+                // Where more pods can make room, each must fit beside those before it.
+                next = if self.shifting.is_fickle() { more + 1 } else { more.saturating_mul(2) };
             } else {
                 fails = more;
                 next = fits + (fails - fits) / 2;
@@ -383,6 +413,14 @@ impl Tracker for Booked {
 
     fn reasons(&self, base: &Base<'_>, class: ClassId, node: NodeId) -> Vec<Reason> {
         Vec::from_iter(self.refused(base, class, node))
+    }
+
+    fn shifting_keys(&self, class: ClassId, keys: &mut Vec<KeyId>) {
+        keys.extend(self.shifting.key().filter(|_| self.info(class).is_some_and(|info| self.shifts(info))));
+    }
+
+    fn epoch(&self, class: ClassId, _keys: &[KeyId]) -> u64 {
+        if self.info(class).is_some_and(|info| self.shifts(info)) { self.shifting.moves() } else { 0 }
     }
 
     fn digest(&self, _base: &Base<'_>, state: &mut dyn Hasher) {

@@ -1,5 +1,7 @@
 //! Named cases.
 
+mod between_pods;
+
 use plimsoll_model::convert::Kind;
 
 use crate::testing::Scene;
