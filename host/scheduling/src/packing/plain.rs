@@ -1,6 +1,6 @@
 //! Pods that only resources keep apart: arithmetic on runs of equal nodes, without touching the snapshot.
 
-use smallvec::SmallVec;
+mod blocks;
 
 use super::order::{self, Weights};
 use super::search::Search;
@@ -8,9 +8,7 @@ use super::{Bin, Effort, Limits, NodeRun, Packed};
 use crate::snapshot::Snapshot;
 use crate::snapshot::base::Count;
 use crate::table::Id;
-
-/// Amounts of the resources that matter here, in one order.
-type Row = SmallVec<[i64; 6]>;
+use blocks::{Block, Link, MOST_STATES, Row, State, fits, room, take};
 
 /// What is to be packed, as numbers.
 pub(super) struct Plan<'a> {
@@ -36,28 +34,11 @@ struct Item {
     allowed: Vec<bool>,
 }
 
-/// A run of equal new nodes. What is left on each is a row of [`Attempt::rows`].
-#[derive(Clone, Copy)]
-struct State {
-    bin: usize,
-    nodes: u32,
-    /// Last link of the list of pods on each node.
-    pods: Option<usize>,
-}
-
-/// Pods on the nodes of a run, as a list that runs share after they were split.
-struct Link {
-    item: usize,
-    count: u32,
-    before: Option<usize>,
-}
-
 /// One way through a packing.
 struct Attempt<'p> {
     plan: &'p Plan<'p>,
-    states: Vec<State>,
-    /// What is left on a node of each state, row after row.
-    rows: Vec<i64>,
+    /// All runs in their order.
+    blocks: Vec<Block>,
     links: Vec<Link>,
     left: Vec<u32>,
     opened: u32,
@@ -179,17 +160,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// How many pods of a demand fit a row.
-fn room(row: &[i64], demand: &[i64]) -> u32 {
-    let each = row.iter().zip(demand).filter(|(_, asked)| **asked > 0);
-    let most = each.map(|(left, asked)| if left < asked { 0 } else { left / asked }).min().unwrap_or(i64::MAX);
-    u32::try_from(most).unwrap_or(u32::MAX)
-}
-
-fn fits(row: &[i64], demand: &[i64]) -> bool {
-    row.iter().zip(demand).all(|(left, asked)| *asked == 0 || left >= asked)
-}
-
 /// Each resource by itself: the sum of what is asked for over the most that a node offers.
 fn least_nodes(bins: &[Template], items: &[Item]) -> u32 {
     let dims = bins.first().map_or(0, |bin| bin.row.len());
@@ -206,18 +176,11 @@ fn least_nodes(bins: &[Template], items: &[Item]) -> u32 {
     needs.max().map_or(0, |nodes| u32::try_from(nodes).unwrap_or(u32::MAX))
 }
 
-fn take(row: &mut [i64], demand: &[i64], count: u32) {
-    for (left, asked) in row.iter_mut().zip(demand) {
-        *left -= asked * i64::from(count);
-    }
-}
-
 impl<'p> Attempt<'p> {
     fn new(plan: &'p Plan<'p>) -> Self {
         Self {
             plan,
-            states: Vec::new(),
-            rows: Vec::new(),
+            blocks: Vec::new(),
             links: Vec::new(),
             left: plan.items.iter().map(|item| item.count).collect(),
             opened: 0,
@@ -225,49 +188,21 @@ impl<'p> Attempt<'p> {
         }
     }
 
-    /// Puts pods of an item on each node of a state.
-    fn put(&mut self, at: usize, item: usize, demand: &[i64], count: u32) {
-        if count == 0 {
-            return;
-        }
-        let width = demand.len();
-        let row = self.rows.get_mut(at * width..(at + 1) * width).unwrap_or_default();
-        take(row, demand, count);
-        if let Some(state) = self.states.get_mut(at) {
-            self.links.push(Link { item, count, before: state.pods });
-            state.pods = Some(self.links.len() - 1);
-        }
-    }
-
-    /// Leaves only so many nodes in a state, the others becoming the next one.
-    fn split(&mut self, at: usize, nodes: u32, width: usize) {
-        let Some(state) = self.states.get_mut(at).filter(|state| nodes > 0 && nodes < state.nodes) else { return };
-        let rest = State { nodes: state.nodes - nodes, ..*state };
-        state.nodes = nodes;
-        self.states.insert(at + 1, rest);
-        let row: Row = self.rows.get(at * width..(at + 1) * width).unwrap_or_default().into();
-        self.rows.splice((at + 1) * width..(at + 1) * width, row);
-    }
-
     /// First fit for one item: onto the nodes that are there, in their order, then onto new ones.
     fn serve(&mut self, index: usize) {
         let plan = self.plan;
         let Some(item) = plan.items.get(index) else { return };
         let mut left = self.left.get(index).copied().unwrap_or(0);
-        let width = item.demand.len();
         let mut at = 0;
-        while left > 0 && at < self.states.len() {
-            let row = self.rows.get(at * width..(at + 1) * width).unwrap_or_default();
-            if fits(row, &item.demand)
-                && let Some(&State { bin, nodes, .. }) = self.states.get(at)
-                && item.allowed.get(bin).copied().unwrap_or(false)
-            {
-                // Full nodes first, then one that takes the rest.
-                let room = room(row, &item.demand).min(left);
-                let full = (left / room).min(nodes);
-                self.split(at, full, width);
-                self.put(at, index, &item.demand, room);
-                left -= full * room;
+        while left > 0
+            && let Some(block) = self.blocks.get_mut(at)
+        {
+            if fits(&block.most, &item.demand) {
+                left = block.serve(index, (&item.demand, &item.allowed), left, &mut self.links);
+                if let Some(second) = block.cut() {
+                    at += 1;
+                    self.blocks.insert(at, second);
+                }
             }
             at += 1;
         }
@@ -296,12 +231,16 @@ impl<'p> Attempt<'p> {
     fn push_fresh(&mut self, bin: usize, nodes: u32, pods: &[(usize, u32)]) {
         let plan = self.plan;
         let Some(template) = plan.bins.get(bin).filter(|_| nodes > 0) else { return };
-        let at = self.states.len();
-        self.states.push(State { bin, nodes, pods: None });
-        self.rows.extend_from_slice(&template.row);
+        let mut row = template.row.clone();
+        let mut state = State { bin, nodes, pods: None };
         for &(item, count) in pods {
             let demand = plan.items.get(item).map_or(&[][..], |item| &item.demand);
-            self.put(at, item, demand, count);
+            take(&mut row, demand, count);
+            state.put(item, count, &mut self.links);
+        }
+        match self.blocks.last_mut().filter(|block| block.states.len() < MOST_STATES / 2) {
+            Some(block) => block.push(state, &row),
+            None => self.blocks.push(Block::of(state, row)),
         }
     }
 
@@ -393,7 +332,7 @@ impl<'p> Attempt<'p> {
 
     fn packed(self) -> Packed {
         let placed = self.plan.items.iter().zip(&self.left).map(|(item, left)| item.count - left).collect();
-        let nodes = self.states.iter().map(|state| {
+        let nodes = self.blocks.iter().flat_map(|block| &block.states).map(|state| {
             let mut pods: Vec<(usize, u32)> = Vec::new();
             let mut at = state.pods;
             while let Some(link) = at.and_then(|at| self.links.get(at)) {
