@@ -24,6 +24,25 @@ pub(crate) type Found = (Vec<Unneeded>, Vec<NodeVerdict>);
 /// With more candidates than this the search is not repeated with another order of places.
 const MOST_SEARCHED_TWICE: usize = 200;
 
+/// Where pods of nodes that are gone are now.
+#[derive(Default)]
+struct Moved {
+    places: FxHashMap<PodIndex, NodeIndex>,
+    /// The same by node.
+    on: FxHashMap<NodeIndex, Vec<PodIndex>>,
+}
+
+impl Moved {
+    /// A node goes, and all pods that were or came there have these new places.
+    fn away_from(&mut self, node: NodeIndex, moves: Vec<(PodIndex, NodeIndex)>) {
+        self.on.remove(&node);
+        for (pod, place) in moves {
+            self.places.insert(pod, place);
+            self.on.entry(place).or_default().push(pod);
+        }
+    }
+}
+
 /// A pod that must leave.
 struct Leaving {
     pod: PodIndex,
@@ -65,8 +84,7 @@ impl Loop<'_> {
         self.snapshot.fork();
         let mut unneeded = Vec::new();
         let mut blocked = Vec::new();
-        // Where pods of nodes that are gone are now.
-        let mut moved: FxHashMap<PodIndex, NodeIndex> = FxHashMap::default();
+        let mut moved = Moved::default();
         for candidate in candidates.iter().cloned() {
             if let Some(reasons) = self.spent_budgets(&candidate) {
                 blocked.push(NodeVerdict { node: candidate.node, outcome: NodeOutcome::Blocked, reasons });
@@ -75,7 +93,7 @@ impl Loop<'_> {
             match self.try_removal(&candidate, &moved, &places) {
                 Ok(moves) => {
                     places.retain(|place| place.index() != candidate.node);
-                    moved.extend(moves);
+                    moved.away_from(candidate.node, moves);
                     let pods = candidate.moving.iter().filter_map(|&index| cluster.pods.get(index));
                     let risky = !self.budgets.allow_together(pods.clone());
                     pods.for_each(|pod| self.budgets.take(pod));
@@ -90,7 +108,7 @@ impl Loop<'_> {
         self.snapshot.revert();
         self.budgets = budgets;
         for node in &mut unneeded {
-            let ends = |&pod: &PodIndex| Some((pod, Place::Node(*moved.get(&pod)?)));
+            let ends = |&pod: &PodIndex| Some((pod, Place::Node(*moved.places.get(&pod)?)));
             node.moves = node.candidate.moving.iter().filter_map(ends).collect();
             node.moves.sort();
         }
@@ -121,7 +139,7 @@ impl Loop<'_> {
     fn try_removal(
         &mut self,
         candidate: &Candidate,
-        moved: &FxHashMap<PodIndex, NodeIndex>,
+        moved: &Moved,
         places: &[NodeId],
     ) -> Result<Vec<(PodIndex, NodeIndex)>, Vec<PodIndex>> {
         let here = NodeId::new(candidate.node);
@@ -152,7 +170,7 @@ impl Loop<'_> {
     }
 
     /// Pods that must leave a node, the largest first, as when pods are placed.
-    fn leaving(&mut self, candidate: &Candidate, moved: &FxHashMap<PodIndex, NodeIndex>) -> Vec<Leaving> {
+    fn leaving(&mut self, candidate: &Candidate, moved: &Moved) -> Vec<Leaving> {
         let cluster = self.observation.cluster;
         let mut leaving = Vec::new();
         for &index in &candidate.moving {
@@ -164,7 +182,7 @@ impl Loop<'_> {
                 leaving.push(Leaving { pod: index, class: self.snapshot.class(pod.spec), held });
             }
         }
-        for (&index, _) in moved.iter().filter(|(_, node)| **node == candidate.node) {
+        for &index in moved.on.get(&candidate.node).into_iter().flatten() {
             if let Some(pod) = cluster.pods.get(index) {
                 let class = self.snapshot.class(pod.spec);
                 leaving.push(Leaving { pod: index, class, held: class });
