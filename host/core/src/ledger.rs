@@ -84,7 +84,7 @@ pub struct GroupReading<'a> {
 pub struct Failure {
     /// The group.
     pub group: GroupId,
-    /// How many machines will not come.
+    /// How many machines that were asked for will not come; none if somebody else had asked for them.
     pub missing: u32,
     /// Why.
     pub cause: FailureCause,
@@ -186,7 +186,7 @@ impl Ledger {
         let mut lost: Vec<(u32, CloudError)> = vec![];
         let mut still_failed = BTreeSet::new();
         for (id, error) in &reading.failed {
-            if !known.failed.contains(id) && !first_look {
+            if !known.failed.contains(id) {
                 lost.push((1, error.clone()));
             }
             still_failed.insert(id.clone());

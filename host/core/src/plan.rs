@@ -415,6 +415,13 @@ pub enum Warning {
     Expander(RankingFailure),
     /// The priorities of the groups cannot be read.
     Priorities(crate::priorities::PriorityError),
+    /// Patterns of several priorities match a group; the highest counts.
+    OverlappingPriorities {
+        /// The group.
+        group: GroupId,
+        /// The priorities, highest first.
+        matching: Vec<i32>,
+    },
     /// What a provider says of a group's next node cannot be used.
     Template {
         /// The group.
@@ -485,6 +492,10 @@ impl fmt::Display for Warning {
             Self::Unhealthy(unhealthy) => unhealthy.fmt(f),
             Self::Expander(failure) => failure.fmt(f),
             Self::Priorities(error) => error.fmt(f),
+            Self::OverlappingPriorities { group, matching } => {
+                let numbers: Vec<String> = matching.iter().map(ToString::to_string).collect();
+                write!(f, "{group} matches {} priorities: {}; the highest counts", matching.len(), numbers.join(", "))
+            }
             Self::Template { group, problem } => write!(f, "{group}: {problem}"),
             Self::Drift { group, node, differences } => {
                 let words: Vec<String> = differences.iter().map(ToString::to_string).collect();

@@ -95,6 +95,14 @@ impl Priorities {
         Ok(Self { patterns })
     }
 
+    /// All priorities of which a pattern matches a group, highest first.
+    pub fn all_of(&self, group: &str) -> Vec<i32> {
+        let matching = self.patterns.iter().filter(|(_, pattern)| pattern.is_match(group));
+        let mut priorities: Vec<i32> = matching.map(|(priority, _)| *priority).collect();
+        priorities.dedup();
+        priorities
+    }
+
     /// Highest priority of a group; none if no pattern matches it.
     pub fn of(&self, group: &str) -> Option<i32> {
         self.patterns.iter().find(|(_, pattern)| pattern.is_match(group)).map(|(priority, _)| *priority)
@@ -111,6 +119,8 @@ mod tests {
         assert_eq!(priorities.of("spot-a"), Some(50));
         assert_eq!(priorities.of("my-spot-a"), Some(50), "patterns match anywhere");
         assert_eq!(priorities.of("od-b"), Some(10));
+        assert_eq!(priorities.all_of("spot-a"), [50, 10]);
+        assert_eq!(priorities.all_of("od-b"), [10]);
         let only = Priorities::parse("5: [^a$]", "kube-system").unwrap();
         assert_eq!(only.of("b"), None);
     }

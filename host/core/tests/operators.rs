@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::cloud::{ErrorClass, NodeTemplate, ScaleFailure};
 use plimsoll_core::memory::Backoff;
+use plimsoll_core::ranking::{GrowthOption, RankRequest, Verdict};
 use support::{Scene, WEB, all, empty_group, group_of, node};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -306,6 +307,36 @@ fn below_the_minimum() {
         let asked: u32 =
             scene.done.iter().filter_map(|done| done.strip_prefix("increase g +")?.parse::<u32>().ok()).sum();
         assert_eq!(asked, added, "{name}: {:?}", told.growth());
+    }
+}
+
+#[test]
+fn priorities_that_overlap_are_told_and_the_highest_counts() {
+    // S21: every group has priority 10, spot groups have 50 too.
+    let priorities = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {namespace: kube-system, name: \
+                      cluster-autoscaler-priority-expander}, data: {priorities: \"10: ['.*']\\n50: ['spot.*']\\n\"}}\n";
+    let groups = ["spot-a", "od-b"].map(|name| empty_group(name, 5, "4", "16Gi", ""));
+    let by_priority = |seed: usize| {
+        move |expander: &str, request: &RankRequest| {
+            // The tie-breaker after it would take any.
+            let score = |(at, option): (usize, &GrowthOption)| match expander {
+                "priority" => f64::from(option.priority.unwrap()),
+                _ => ((at + seed) % 2) as f64,
+            };
+            let verdict =
+                |(at, option)| Verdict { index: u32::try_from(at).unwrap(), score: score((at, option)), reason: None };
+            Ok(request.options.iter().enumerate().map(verdict).collect())
+        }
+    };
+    for seed in 0..100 {
+        let mut groups = groups.to_vec();
+        groups.rotate_left(seed / 2 % 2);
+        let mut scene = Scene::new(&(app("p", "web", "1", None, "") + priorities + &all(groups)));
+        scene.settings.expander = vec!["priority".into(), "random".into()];
+        let told = scene.turn_with(by_priority(seed));
+        assert_eq!(told.growth(), growth(&[("spot-a", 1)]), "seed {seed}");
+        let warnings: Vec<String> = told.plan.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings, ["spot-a matches 2 priorities: 50, 10; the highest counts"]);
     }
 }
 

@@ -173,6 +173,7 @@ impl Told<'_> {
             }
             Warning::Expander(_)
             | Warning::Priorities(_)
+            | Warning::OverlappingPriorities { .. }
             | Warning::Template { .. }
             | Warning::Drift { .. }
             | Warning::Guarded { .. }

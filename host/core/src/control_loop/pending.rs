@@ -24,6 +24,7 @@ impl Loop<'_> {
         self.plan.warnings.extend(self.observation.warnings.iter().cloned());
         self.settle();
         self.read_priorities();
+        self.look_past_old_marks();
         self.put_pods_on_nodes();
         self.open_groups();
         self.gather_pending();
@@ -33,9 +34,30 @@ impl Loop<'_> {
     fn read_priorities(&mut self) {
         if self.settings.expander.iter().any(|name| name == "priority") {
             match Priorities::find(self.observation.cluster, &self.settings.namespace) {
-                Ok(priorities) => self.priorities = priorities,
+                Ok(priorities) => {
+                    self.priorities = priorities;
+                    self.tell_overlaps();
+                }
                 Err(error) => self.plan.warnings.push(Warning::Priorities(error)),
             }
+        }
+    }
+
+    /// A group that patterns of several priorities match has the highest of these, which the operator may not have meant.
+    fn tell_overlaps(&mut self) {
+        let Some(priorities) = &self.priorities else { return };
+        for view in &self.observation.groups {
+            let matching = priorities.all_of(view.cloud.id.as_str());
+            if matching.len() > 1 {
+                self.plan.warnings.push(Warning::OverlappingPriorities { group: view.cloud.id.clone(), matching });
+            }
+        }
+    }
+
+    /// Marks of removals that nobody pursues are about to be taken off. Their nodes have the room that they have.
+    fn look_past_old_marks(&mut self) {
+        for node in self.old_marks() {
+            self.snapshot.unmark(NodeId::new(node), self.settings.cordon_node_before_terminating);
         }
     }
 
@@ -48,16 +70,16 @@ impl Loop<'_> {
             }
             let reading = self.observation.reading(view);
             for failure in self.memory.ledger.settle(reading, at) {
-                // Told of machines that nobody waits for.
-                if failure.missing == 0 {
-                    continue;
-                }
                 let reason = match &failure.cause {
                     FailureCause::Cloud(error) => error.to_string(),
                     FailureCause::TimedOut(after) => format!("nodes did not register within {}s", after.as_secs()),
                     FailureCause::NeverAccepted => "the request was never accepted".to_owned(),
                 };
+                // Whoever had asked for them: machines of this group cannot be made now.
                 self.memory.back_off(&failure.group, at, reason, self.settings);
+                if failure.missing == 0 {
+                    continue;
+                }
                 *self.memory.withdrawals.entry(failure.group.clone()).or_default() += failure.missing;
                 self.plan.warnings.push(Warning::Failure(failure));
             }
@@ -167,8 +189,10 @@ impl Loop<'_> {
     /// Nodes on their way out, by us or by somebody who left the taint.
     fn nodes_being_removed(&self) -> Vec<NodeIndex> {
         let cluster = self.observation.cluster;
-        let going = |&(_, node): &(usize, &plimsoll_model::Node)| {
-            node.taint(known::TO_BE_DELETED).is_some() || self.memory.removals.contains_key(cluster.text(node.name))
+        let old = self.old_marks();
+        let going = |&(index, node): &(usize, &plimsoll_model::Node)| {
+            let marked = node.taint(known::TO_BE_DELETED).is_some() && old.binary_search(&index).is_err();
+            marked || self.memory.removals.contains_key(cluster.text(node.name))
         };
         cluster.nodes.iter().enumerate().filter(going).map(|(index, _)| index).collect()
     }

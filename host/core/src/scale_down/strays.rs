@@ -12,7 +12,7 @@ use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, Instance, I
 use crate::control_loop::{Action, Loop};
 use crate::guard;
 use crate::memory::Stray;
-use crate::observation::GroupView;
+use crate::observation::{GroupView, NodeIndex};
 use crate::plan::Warning;
 
 /// A machine that was to be deleted and is still there is asked for again after this time.
@@ -146,24 +146,27 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes off marks of removals that nobody pursues: a process before this one began them, or the last try to take them
-    /// off failed. Only where the cloud says that the machine is to stay.
+    /// Takes off marks of removals that nobody pursues.
     pub(crate) fn take_off_old_marks(&mut self) {
+        self.queue.extend(self.old_marks().into_iter().map(|node| Action::Untaint { node }));
+    }
+
+    /// Nodes with marks of removals that nobody pursues, in order: a process before this one began them, or the last try to
+    /// take them off failed. Only where the cloud says that the machine is to stay.
+    pub(crate) fn old_marks(&self) -> Vec<NodeIndex> {
         let cluster = self.observation.cluster;
-        for (index, node) in cluster.nodes.iter().enumerate() {
+        let is_old = |&(index, node): &(NodeIndex, &plimsoll_model::Node)| {
             if node.taint(known::TO_BE_DELETED).is_none() || self.memory.removals.contains_key(cluster.text(node.name))
             {
-                continue;
+                return false;
             }
             let member = self.observation.membership.get(index).copied().flatten();
-            let Some((view, member)) = member.and_then(|member| Some((self.view(member.group)?, member))) else {
-                continue;
-            };
-            let running =
-                view.cloud.instances.get(member.instance).is_some_and(|it| it.state == InstanceState::Running);
-            if running && view.cloud.error.is_none() {
-                self.queue.push_back(Action::Untaint { node: index });
-            }
-        }
+            let of_group = member.and_then(|member| Some((self.view(member.group)?, member.instance)));
+            of_group.is_some_and(|(view, instance)| {
+                let instance = view.cloud.instances.get(instance);
+                view.cloud.error.is_none() && instance.is_some_and(|it| it.state == InstanceState::Running)
+            })
+        };
+        cluster.nodes.iter().enumerate().filter(is_old).map(|(index, _)| index).collect()
     }
 }

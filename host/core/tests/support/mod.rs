@@ -128,7 +128,12 @@ impl Scene {
 }
 
 fn instance(node: &str) -> Instance {
-    Instance::new(node, NodeMatch::NodeName(node.to_owned()), InstanceState::Running)
+    Instance::new(node, by_name(node), InstanceState::Running)
+}
+
+/// How a machine is known as a node: by the node's name.
+pub(crate) fn by_name(node: &str) -> NodeMatch {
+    NodeMatch::NodeName(node.to_owned())
 }
 
 /// The default expander's rule, natively: the less waste of cpu and memory, the better.
