@@ -47,10 +47,12 @@ MACHINES ?= 1500
 refresh-time: setup
 	$(CARGO) run --release --quiet -p plimsoll-plugins --example refresh-time -- $(MACHINES)
 
-# Fuzzes the parsers that stand between a plug-in and the network, each for FUZZ_SECONDS, on the stable compiler.
+# Fuzzes the parsers that stand between a plug-in and the network, and the reader of objects, each for FUZZ_SECONDS, on the
+# stable compiler.
 FUZZ_SECONDS ?= 180
 fuzz: setup
 	FUZZ_SECONDS=$(FUZZ_SECONDS) host/plugins/fuzz/run.sh
+	FUZZ_SECONDS=$(FUZZ_SECONDS) host/model/fuzz/run.sh
 
 # The vendors' own SDKs drive the fake clouds.
 honesty:
