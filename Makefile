@@ -51,7 +51,7 @@ refresh-time: setup
 # stable compiler.
 FUZZ_SECONDS ?= 180
 fuzz: setup
-	FUZZ_SECONDS=$(FUZZ_SECONDS) host/plugins/fuzz/run.sh
+	FUZZ_SECONDS=$(FUZZ_SECONDS) host/grants/fuzz/run.sh
 	FUZZ_SECONDS=$(FUZZ_SECONDS) host/model/fuzz/run.sh
 
 # The vendors' own SDKs drive the fake clouds.

@@ -79,7 +79,7 @@
 //!     }
 //!
 //!     fn capabilities(&self) -> Capabilities {
-//!         Capabilities::new("example", env!("CARGO_PKG_VERSION"), Features::INCREASE)
+//!         Capabilities::new("example", env!("CARGO_PKG_VERSION"), Features::INCREASE | Features::DELETE)
 //!     }
 //!
 //!     fn refresh(&mut self, request: RefreshRequest) -> Result<RefreshAnswer, PluginError> {
@@ -108,6 +108,33 @@
 //!         self.client.send(&resize.header("idempotency-key", &call.options.idempotency_key), deadline)?.success()?;
 //!         Ok(SizeOutcome::accepted(call.delta, count))
 //!     }
+//!
+//!     fn delete_instances(&mut self, call: Delete) -> Result<DeleteOutcome, PluginError> {
+//!         let deadline = call.options.deadline();
+//!         // This cloud lowers the count of the pool by itself. One that makes a new machine for each that goes must be told.
+//!         let mut target = call.expected_target;
+//!         let mut results = vec![];
+//!         for id in call.ids {
+//!             if target <= call.min_size {
+//!                 results.push(DeleteResult::skipped(id, "the pool is at its least size"));
+//!                 continue;
+//!             }
+//!             let key = format!("{}-{id}", call.options.idempotency_key);
+//!             let request = Request::delete("/pools/{}/machines/{}").segment(&call.group).segment(&id).header("idempotency-key", &key);
+//!             match self.client.send(&request, deadline).and_then(|answer| answer.success()) {
+//!                 Ok(_) => {
+//!                     target -= 1;
+//!                     results.push(DeleteResult::accepted(id));
+//!                 }
+//!                 Err(error) if error.response().is_some_and(|answer| answer.status() == 404) => {
+//!                     results.push(DeleteResult::already_gone(id));
+//!                 }
+//!                 // The others are tried all the same; the host looks before it asks for this one again.
+//!                 Err(error) => results.push(DeleteResult::failed(id, error.into())),
+//!             }
+//!         }
+//!         Ok(DeleteOutcome::new(target, results))
+//!     }
 //! }
 //!
 //! fn group(pool: Pool) -> NodeGroup {
@@ -128,7 +155,8 @@
 //! use plimsoll_guest::testing::FakeCloud;
 //!
 //! let cloud = FakeCloud::new(|request| Ok(match request.path_and_query.as_str() {
-//!     "/pools/a/resize" => Answer::text(204, ""),
+//!     "/pools/a/resize" | "/pools/a/machines/m-1" => Answer::text(204, ""),
+//!     "/pools/a/machines/m-2" => Answer::text(404, "no such machine"),
 //!     _ => Answer::json(200, &Pool { id: "a".into(), min: 0, max: 9, count: 3, machines: vec![] }),
 //! }));
 //! let mut provider = Example { client: Client::new("https://api.example.com", std::rc::Rc::new(cloud))? };
@@ -137,6 +165,11 @@
 //! assert_eq!(provider.increase_size(call.clone())?.target_size, 5);
 //! let stale = provider.increase_size(Increase { expected_target: 4, ..call }).unwrap_err();
 //! assert_eq!(stale.class, ErrorClass::Conflict);
+//! let ids = ["m-1", "m-2", "m-3"].map(str::to_owned).into();
+//! let options = CallOptions::with_key("intent-2");
+//! let gone = provider.delete_instances(Delete { group: "a".into(), ids, expected_target: 3, min_size: 2, force: false, options })?;
+//! let results = [DeleteResult::accepted("m-1"), DeleteResult::skipped("m-2", "the pool is at its least size")];
+//! assert_eq!((gone.target_size, gone.results.len(), &gone.results[..2]), (2, 3, &results[..]));
 //! # Ok(())
 //! # }
 //! ```

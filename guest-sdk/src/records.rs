@@ -133,7 +133,7 @@ impl Instance {
 }
 
 impl NodeTemplate {
-    /// A Linux node on amd64 with a capacity, of weight 1; the host subtracts its reserve.
+    /// A Linux node on amd64 with a capacity, of weight 1. As long as `allocatable` is empty, pods may use all of it.
     pub fn new(key: impl Into<String>, instance_type: impl Into<String>, capacity: Vec<Quantity>) -> Self {
         Self {
             key: key.into(),

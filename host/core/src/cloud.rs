@@ -545,7 +545,7 @@ pub struct NodeTemplate {
     pub zone: Option<String>,
     /// What the machine has: resource name and quantity text.
     pub capacity: Attributes,
-    /// What pods may use; empty: the host subtracts its reserve from the capacity.
+    /// What pods may use; empty: all of the capacity.
     pub allocatable: Attributes,
     /// Node labels.
     pub labels: Attributes,

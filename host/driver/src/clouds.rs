@@ -9,8 +9,8 @@ use plimsoll_core::cloud::{
 };
 use plimsoll_core::observation::CloudView;
 use plimsoll_model::{Cluster, Template};
-use plimsoll_plugins::Provider;
 use plimsoll_plugins::provider::{RefreshRequest, Status};
+use plimsoll_plugins::{CallError, Provider};
 
 use crate::acting::Api;
 
@@ -62,13 +62,17 @@ impl Clouds {
     }
 
     /// Reads every cloud. A provider that fails keeps its last good state, marked as not read, so that nothing is
-    /// written on the strength of it; the others are not affected. Returns what went wrong.
+    /// written on the strength of it; the others are not affected. Returns what went wrong, but for one that was not asked
+    /// because it rests after failures.
     pub async fn refresh(&mut self, api: &impl Api) -> Vec<String> {
         let mut troubles = Vec::new();
         for attached in &mut self.attached {
-            attached.trouble = attached.refresh(api).await.err();
+            let failed = attached.refresh(api).await.err();
+            // The host told when it went to rest, and tells when it is back.
+            let news = failed.as_ref().is_some_and(|error| error.failure.was_tried());
+            attached.trouble = failed.map(CallError::into_cloud_error);
             let name = attached.provider.name();
-            troubles.extend(attached.trouble.as_ref().map(|error| in_words(name, error)));
+            troubles.extend(attached.trouble.as_ref().filter(|_| news).map(|error| in_words(name, error)));
         }
         troubles.extend(self.unite());
         let known = |attached: &Attached| attached.capabilities.clone();
@@ -178,7 +182,7 @@ impl Clouds {
     ) -> Result<SizeOutcome, CloudError> {
         let options = write_options(idempotency_key, reason);
         let call = self.owner(group)?.increase_size(group.clone(), delta, expected_target, false, options);
-        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+        call.await.map_err(CallError::into_cloud_error)
     }
 
     pub(crate) async fn decrease(
@@ -191,7 +195,7 @@ impl Clouds {
     ) -> Result<SizeOutcome, CloudError> {
         let options = write_options(idempotency_key, reason);
         let call = self.owner(group)?.decrease_target(group.clone(), delta, expected_target, options);
-        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+        call.await.map_err(CallError::into_cloud_error)
     }
 
     pub(crate) async fn delete(
@@ -206,7 +210,7 @@ impl Clouds {
         let options = write_options(idempotency_key, reason);
         let owner = self.owner(group)?;
         let call = owner.delete_instances(group.clone(), instances, expected_target, min_size, false, options);
-        call.await.map_err(plimsoll_plugins::CallError::into_cloud_error)
+        call.await.map_err(CallError::into_cloud_error)
     }
 }
 
@@ -234,17 +238,16 @@ impl Attached {
         }
     }
 
-    async fn refresh(&mut self, api: &impl Api) -> Result<(), CloudError> {
-        let failed = plimsoll_plugins::CallError::into_cloud_error;
+    async fn refresh(&mut self, api: &impl Api) -> Result<(), CallError> {
         let capabilities = match &self.capabilities {
             Some(known) => known.clone(),
-            None => self.provider.capabilities().await.map_err(failed)?,
+            None => self.provider.capabilities().await?,
         };
         let wanted = capabilities.features.needs_node_hints;
         let nodes = if wanted { api.with(|cluster| hints(cluster, &capabilities)) } else { vec![] };
         self.capabilities = Some(capabilities);
         let request = RefreshRequest { previous_revision: self.revision.clone(), only_groups: vec![], nodes };
-        let refresh = self.provider.refresh(request).await.map_err(failed)?;
+        let refresh = self.provider.refresh(request).await?;
         self.revision = Some(refresh.revision);
         match refresh.snapshot {
             Some(snapshot) => self.snapshot = snapshot,
@@ -257,7 +260,7 @@ impl Attached {
         if changed.is_empty() {
             return Ok(());
         }
-        for answer in self.provider.templates(changed).await.map_err(failed)? {
+        for answer in self.provider.templates(changed).await? {
             if answer.templates.is_ok() {
                 self.template_versions.insert(answer.group.clone(), answer.version);
             }

@@ -12,6 +12,7 @@ use plimsoll_plugins::observer::{Event, Level, Observer, Requested};
 use plimsoll_plugins::{HostOptions, Library, PluginConfig, PluginHost, RequestCounts};
 
 use crate::exit::Exit;
+use crate::terminal;
 
 /// Adds the options that say where plug-ins are.
 pub(crate) fn add_to(command: Command) -> Command {
@@ -86,7 +87,7 @@ pub(crate) fn library_options(matches: &ArgMatches) -> Result<LibraryOptions, Ex
         return Err(Exit::bad_input(format!("--plugin-dir: {} is no folder", folder.display())));
     }
     let embedded = plimsoll_bundled::EXPANDERS.to_vec();
-    Ok(LibraryOptions { embedded, folder, config: config(matches)? })
+    Ok(LibraryOptions { embedded, folder, config: config(matches)?, in_background: true })
 }
 
 /// Opens the expanders of a chain.
@@ -136,6 +137,7 @@ fn unknown_entries(options: &LibraryOptions, chain: &[String]) -> Vec<String> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
     texts: Arc<Mutex<Vec<String>>>,
+    turns: Arc<Mutex<Vec<String>>>,
     requests: Arc<RequestCounts>,
 }
 
@@ -150,6 +152,16 @@ impl Events {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
+    /// Something changed, for better or worse: each time that is news.
+    pub(crate) fn turn(&self, text: String) {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// What changed since the last call.
+    pub(crate) fn take_turns(&self) -> Vec<String> {
+        std::mem::take(&mut self.turns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Requests since the start.
     pub(crate) fn requests(&self) -> &RequestCounts {
         &self.requests
@@ -158,8 +170,15 @@ impl Events {
 
 impl Observer for Events {
     fn notice(&self, event: Event) {
-        if let Some(text) = in_words(&event) {
-            self.add(text);
+        match &event {
+            Event::BackingOff { plugin, failures: 1, .. } => {
+                self.turn(format!("plugin {plugin:?} failed and rests; it is tried again after pauses that grow"));
+            }
+            Event::Recovered { plugin, failures } => {
+                let failures = terminal::plural(*failures as usize, "failure");
+                self.turn(format!("plugin {plugin:?} serves again, after {failures} in a row"));
+            }
+            event => self.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(in_words(event)),
         }
     }
 
@@ -174,12 +193,13 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
         Event::Log { plugin, level: Level::Warn | Level::Error, message, .. } => {
             format!("plugin {plugin:?}: {message}")
         }
-        Event::Log { .. } | Event::Started { .. } | Event::Loaded { .. } => return None,
+        Event::Log { .. }
+        | Event::Started { .. }
+        | Event::Loaded { .. }
+        | Event::BackingOff { .. }
+        | Event::Recovered { .. } => return None,
         Event::Denied { denial } => denial.to_string(),
         Event::CallFailed { reason, .. } | Event::Rejected { reason, .. } => reason.clone(),
-        Event::BackingOff { plugin, failures, pause } => {
-            format!("plugin {plugin:?} failed {failures} times lately and rests for {}s", pause.as_secs())
-        }
         Event::Quarantined { plugin, failures, reason } => {
             format!("plugin {plugin:?} failed {failures} times lately and is not called any more: {reason}")
         }

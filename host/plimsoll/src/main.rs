@@ -18,6 +18,7 @@ mod providers;
 mod run;
 mod signals;
 mod simulate;
+mod slot;
 mod terminal;
 mod why_chosen;
 

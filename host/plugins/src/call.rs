@@ -141,8 +141,8 @@ impl Failure {
             Self::Host { .. } | Self::BackingOff { .. } | Self::Quarantined { .. } | Self::Gone => Outcome::HostError,
         }
     }
-    /// Whether the plug-in was called at all.
-    fn was_tried(&self) -> bool {
+    /// Whether the plug-in was called at all; if not, it is resting, or gone, and the host has told of that.
+    pub fn was_tried(&self) -> bool {
         !matches!(self, Self::BackingOff { .. } | Self::Quarantined { .. } | Self::Gone)
     }
 }

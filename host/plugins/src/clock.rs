@@ -13,6 +13,11 @@ pub trait Clock: Send + Sync {
     fn wall(&self) -> Duration;
     /// Time since some fixed moment; never goes back.
     fn monotonic(&self) -> Duration;
+    /// How many of its seconds pass in one of the machine's. Plug-ins are told how much time they have in the time that they
+    /// see; how long the host waits for them is a matter of the machine.
+    fn pace(&self) -> u32 {
+        1
+    }
 }
 
 /// The clock of the machine.

@@ -233,7 +233,7 @@ impl PluginHost {
         let begun = std::time::Instant::now();
         let plugin = &sandbox.plugin;
         let span = tracing::debug_span!("plugin call", %plugin, %call);
-        let answer = self.bounded(sandbox, store, call, budget, work).instrument(span).await;
+        let (answer, inside) = timed(self.bounded(sandbox, store, call, budget, work).instrument(span)).await;
         let answer = answer.and_then(|answer| {
             answer.map_err(|error| {
                 let failure = Failure::Plugin(Box::new(error));
@@ -242,9 +242,22 @@ impl PluginHost {
         });
         let outcome = answer.as_ref().map_or_else(|error| error.failure.outcome(), |_| Outcome::Ok);
         let plugin = plugin.to_string();
-        self.0.options.observer.called(Called { plugin, call, outcome, took: begun.elapsed() });
+        self.0.options.observer.called(Called { plugin, call, outcome, took: begun.elapsed(), inside });
         answer
     }
+}
+
+/// How long a call keeps its thread, without what it waits for: that runs elsewhere.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let mut work = std::pin::pin!(work);
+    let mut inside = Duration::ZERO;
+    let value = std::future::poll_fn(|context| {
+        let begun = std::time::Instant::now();
+        let polled = work.as_mut().poll(context);
+        inside += begun.elapsed();
+        polled
+    });
+    (value.await, inside)
 }
 
 /// Moves the engine's epoch until the engine is gone.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use plimsoll_core::ranking::{RankRequest, Ranking, RankingFailure};
 
@@ -28,6 +28,9 @@ pub struct LibraryOptions {
     pub folder: Option<PathBuf>,
     /// Files, settings and limits by name.
     pub config: PluginConfig,
+    /// A file that takes the place of an expander that serves is compiled while that goes on serving, and found ready at a
+    /// later look. Without it a look takes as long as the compiler.
+    pub in_background: bool,
 }
 
 /// A named set of expanders.
@@ -47,6 +50,15 @@ struct Slot {
     rejected: Option<String>,
     /// Why nothing serves.
     missing: String,
+    /// What is being compiled.
+    coming: Option<Coming>,
+}
+
+/// An expander that is being compiled.
+#[derive(Clone)]
+struct Coming {
+    sha256: String,
+    done: Arc<OnceLock<Result<Arc<Expander>, String>>>,
 }
 
 /// What a look at the files found for one expander.
@@ -140,10 +152,30 @@ impl Library {
             return slot;
         }
         let origin = source.origin.clone();
-        match self.take(source).await {
+        let taken = match slot.coming.as_ref().filter(|coming| coming.sha256 == digest) {
+            Some(coming) => match coming.done.get() {
+                Some(taken) => taken.clone(),
+                None => return slot,
+            },
+            None if self.options.in_background && slot.serving.is_some() => {
+                return Slot { coming: Some(self.begin(source, digest)), ..slot };
+            }
+            None => self.take(source).await,
+        };
+        match taken {
             Ok(expander) => self.serve(expander),
-            Err(reason) => self.reject(name, slot, digest, &origin, reason).await,
+            Err(reason) => self.reject(name, Slot { coming: None, ..slot }, digest, &origin, reason).await,
         }
+    }
+
+    fn begin(&self, source: Source, sha256: String) -> Coming {
+        let coming = Coming { sha256, done: Arc::default() };
+        let (taken, done) = (self.take(source), coming.done.clone());
+        tokio::spawn(async move {
+            // Nobody else sets it.
+            let _ = done.set(taken.await);
+        });
+        coming
     }
 
     /// The file cannot be used: what served goes on, or the embedded one does.
@@ -187,8 +219,9 @@ impl Library {
     async fn embedded(&self, name: &str, slot: Slot, why_not_a_file: &str) -> Slot {
         let Some((_, bytes)) = self.options.embedded.iter().find(|(embedded, _)| *embedded == name) else {
             let missing = why_not_a_file.to_owned();
-            let message = format!("no expander {name:?}: {missing}; the next in the chain decides");
-            self.host.announce(Event::Warning { plugin: name.to_owned(), message });
+            // In the words of the answer to the first question, so that who hears both knows that it is one thing.
+            let failure = RankingFailure::Missing { name: name.to_owned(), reason: missing.clone() };
+            self.host.announce(Event::Warning { plugin: name.to_owned(), message: failure.to_string() });
             return Slot { serving: None, missing, ..slot };
         };
         let bytes = Cow::Borrowed(*bytes);
@@ -203,29 +236,33 @@ impl Library {
         }
     }
 
-    fn serve(&self, expander: Expander) -> Slot {
+    fn serve(&self, expander: Arc<Expander>) -> Slot {
         let plugin = expander.plugin();
         self.host.announce(Event::Loaded {
             plugin: plugin.name().to_owned(),
             origin: plugin.origin().to_string(),
             sha256: plugin.sha256().to_owned(),
         });
-        Slot { serving: Some(Arc::new(expander)), ..Slot::default() }
+        Slot { serving: Some(expander), ..Slot::default() }
     }
 
-    async fn take(&self, source: Source) -> Result<Expander, String> {
-        let entry = self.options.config.entry(&source.name);
-        let grants = Some((self.options.config.file.as_str(), &entry));
-        let plugin = self.host.load(source, grants).await.map_err(|error| error.to_string())?;
-        let defaults = ExpanderOptions::default();
-        let mut limits = defaults.limits;
-        if entry.memory_mib.is_some() {
-            limits = Limits { memory_bytes: entry.limits().memory_bytes, ..limits };
+    /// Compiles and takes into service; needs nothing of `self` until it is done.
+    fn take(&self, source: Source) -> impl Future<Output = Result<Arc<Expander>, String>> + Send + 'static {
+        let (host, entry) = (self.host.clone(), self.options.config.entry(&source.name));
+        let file = self.options.config.file.clone();
+        async move {
+            let plugin = host.load(source, Some((&file, &entry))).await.map_err(|error| error.to_string())?;
+            let defaults = ExpanderOptions::default();
+            let mut limits = defaults.limits;
+            if entry.memory_mib.is_some() {
+                limits = Limits { memory_bytes: Limits::of(&entry).memory_bytes, ..limits };
+            }
+            if entry.call_seconds.is_some() {
+                limits = Limits { read: Limits::of(&entry).read, ..limits };
+            }
+            let options = ExpanderOptions { limits, settings: entry.settings.clone(), log_level: Level::Info };
+            let expander = Expander::new(&host, &plugin, options).map_err(|error: RoleError| error.to_string())?;
+            Ok(Arc::new(expander))
         }
-        if entry.call_seconds.is_some() {
-            limits = Limits { read: entry.limits().read, ..limits };
-        }
-        let options = ExpanderOptions { limits, settings: entry.settings.clone(), log_level: Level::Info };
-        Expander::new(&self.host, &plugin, options).map_err(|error: RoleError| error.to_string())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plimsoll_grants::config::Entry;
 use serde::Serialize;
 use wasmtime::ResourceLimiter;
 
@@ -61,6 +62,24 @@ impl Default for Limits {
             read: Duration::from_secs(10),
             write: Duration::from_secs(60),
         }
+    }
+}
+
+impl Limits {
+    /// What the operator's file says about a plug-in, and else the defaults.
+    pub fn of(entry: &Entry) -> Self {
+        let mut limits = Self::default();
+        if let Some(mib) = entry.memory_mib.and_then(|mib| usize::try_from(mib).ok()) {
+            limits.memory_bytes = mib << 20;
+        }
+        let size =
+            |value: Option<u32>, shift: u32| value.and_then(|value| usize::try_from(value).ok()?.checked_shl(shift));
+        limits.request_body_bytes = size(entry.request_kib, 10).unwrap_or(limits.request_body_bytes);
+        limits.response_body_bytes = size(entry.response_mib, 20).unwrap_or(limits.response_body_bytes);
+        if let Some(seconds) = entry.call_seconds {
+            (limits.read, limits.write) = (Duration::from_secs(seconds.into()), Duration::from_secs(seconds.into()));
+        }
+        limits
     }
 }
 

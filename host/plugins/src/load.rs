@@ -189,7 +189,7 @@ fn look(source: &Source, grants: Option<(&str, &Entry)>) -> Result<Inspected, Pr
     if !has_manifest {
         warnings.push("it has no manifest, so it does not say what it wishes for".to_owned());
     }
-    let limits = grants.map_or_else(Limits::default, |(_, entry)| entry.limits());
+    let limits = grants.map_or_else(Limits::default, |(_, entry)| Limits::of(entry));
     let listed = |names: &[crate::mismatch::Named]| {
         names.iter().filter(|named| named.interface != "types").map(ToString::to_string).collect()
     };
@@ -291,7 +291,7 @@ impl PluginHost {
         let (name, origin) = (source.name.clone(), source.origin.clone());
         let fail = |problem| LoadError { plugin: name.to_string(), origin: origin.clone(), problem };
         let host = self.clone();
-        let limits = entry.map_or_else(Limits::default, |(_, entry)| entry.limits());
+        let limits = entry.map_or_else(Limits::default, |(_, entry)| Limits::of(entry));
         let entry = entry.map(|(file, entry)| (file.to_owned(), entry.clone()));
         let prepared = tokio::task::spawn_blocking(move || {
             host.prepare(&source, entry.as_ref().map(|(file, entry)| (file.as_str(), entry)))

@@ -72,6 +72,13 @@ pub enum Event {
         /// The pause.
         pause: Duration,
     },
+    /// It gave an answer again after it had failed.
+    Recovered {
+        /// Its name.
+        plugin: String,
+        /// Failures in a row before.
+        failures: u32,
+    },
     /// It failed too often and is not called any more until its file is replaced.
     Quarantined {
         /// Its name.
@@ -164,6 +171,10 @@ pub struct Called {
     /// How long it took. Real time, so it differs between runs that are otherwise the same.
     #[serde(skip)]
     pub took: Duration,
+    /// How long it was busy of that: its own work and what the host did while it looked on, such as handing it the bytes of
+    /// a response. Signing, sending and waiting for a cloud are not in it. Real time as well.
+    #[serde(skip)]
+    pub inside: Duration,
 }
 
 /// How a request of a plug-in to the network ended, for counting.
@@ -290,6 +301,7 @@ pub(crate) fn announce(observer: &dyn Observer, event: Event) {
         Event::BackingOff { plugin, failures, pause } => {
             tracing::warn!(%plugin, failures, ?pause, "plug-in is not called before the pause is over");
         }
+        Event::Recovered { plugin, failures } => tracing::info!(%plugin, failures, "plug-in serves again"),
         Event::Quarantined { plugin, failures, reason } => {
             tracing::error!(%plugin, failures, "plug-in is quarantined until its file is replaced: {reason}");
         }

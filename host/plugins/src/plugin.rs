@@ -5,57 +5,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+pub use plimsoll_grants::Kind;
 use sha2::{Digest as _, Sha256};
 
 use crate::abi::v0::{LinkedExpander, LinkedProvider};
 use crate::manifest::Manifest;
 use crate::report::Report;
-
-/// What a plug-in is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Talks to a cloud.
-    CloudProvider,
-    /// Ranks ways to grow.
-    Expander,
-}
-
-impl Kind {
-    /// The interface that it exports.
-    pub(crate) fn export(self) -> &'static str {
-        match self {
-            Self::CloudProvider => "provider",
-            Self::Expander => "ranking",
-        }
-    }
-    /// The world that authors build for.
-    pub(crate) fn world(self) -> &'static str {
-        match self {
-            Self::CloudProvider => "cloud-provider",
-            Self::Expander => "expander",
-        }
-    }
-    pub(crate) fn with_article(self) -> &'static str {
-        match self {
-            Self::CloudProvider => "a cloud provider",
-            Self::Expander => "an expander",
-        }
-    }
-    pub(crate) fn use_instead(self) -> &'static str {
-        match self {
-            Self::CloudProvider => "name it in --cloud-provider instead",
-            Self::Expander => "name it in --expander instead",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.world())
-    }
-}
 
 /// Where a plug-in comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use plimsoll_grants::{HostPattern, borrowed};
 use serde::Serialize;
 
 use crate::config::Entry;
-use crate::egress::{Grant, HostPattern};
+use crate::egress::Grant;
 use crate::manifest::Manifest;
 use crate::plugin::Kind;
 
@@ -118,8 +119,7 @@ impl Report {
 
 fn covers(granted: &str, host: &str) -> bool {
     let pattern = HostPattern::parse(granted);
-    pattern
-        .is_ok_and(|pattern| url::Host::parse(host).is_ok_and(|host| pattern.covers(&crate::egress::borrowed(&host))))
+    pattern.is_ok_and(|pattern| url::Host::parse(host).is_ok_and(|host| pattern.covers(&borrowed(&host))))
 }
 
 /// `wasi:clocks/{monotonic-clock, wall-clock}`: one entry for each package.

@@ -50,7 +50,7 @@ const FORBIDDEN: &[&str] =
 #[test]
 fn model_scheduling_and_core_are_free_of_io() {
     let metadata = metadata();
-    for package in ["plimsoll-model", "plimsoll-scheduling", "plimsoll-core"] {
+    for package in ["plimsoll-model", "plimsoll-scheduling", "plimsoll-core", "plimsoll-grants"] {
         let closure = closure(&metadata, package);
         for forbidden in FORBIDDEN {
             assert!(!closure.contains(*forbidden), "{package} depends on {forbidden}");
@@ -66,6 +66,7 @@ fn dependencies_point_one_way() {
         "plimsoll-model",
         "plimsoll-scheduling",
         "plimsoll-core",
+        "plimsoll-grants",
         "plimsoll-plugins",
         "plimsoll-driver",
         "plimsoll-kubernetes",

@@ -10,6 +10,7 @@ use plimsoll_driver::Turned;
 use plimsoll_model::Time;
 use plimsoll_sim::{Happened, What};
 
+use crate::expanders::Events;
 use crate::terminal::plural;
 use crate::why_chosen;
 
@@ -26,6 +27,8 @@ pub(crate) enum Tone {
     Down,
     /// An idle node stays.
     Kept,
+    /// A plug-in came into service, or went out of it.
+    Plugin,
     /// Something is wrong.
     Warning,
 }
@@ -39,6 +42,7 @@ impl Tone {
             Self::Up => "UP     ",
             Self::Down => "DOWN   ",
             Self::Kept => "kept   ",
+            Self::Plugin => "plug-in",
             Self::Warning => "warning",
         }
     }
@@ -155,18 +159,19 @@ impl Voice {
         Told { decisions: decisions.collect(), judgements: self.judgements(at, plan, observation) }
     }
 
-    /// Everything that is new after a loop: what happened in the world, what was decided, what went wrong, and what the
-    /// loop thinks of what stays.
+    /// Everything that is new after a loop: what happened in the world, what became of plug-ins, what was decided, what went
+    /// wrong, and what the loop thinks of what stays.
     pub(crate) fn lines(
         &mut self,
         at: Duration,
         happened: impl Iterator<Item = Line>,
         turned: Turned<Told>,
-        events: Vec<String>,
+        events: &Events,
     ) -> Vec<Line> {
-        let mut lines: Vec<Line> = happened.chain(turned.seen.decisions).collect();
+        let turns = events.take_turns().into_iter().map(|text| Line { at, tone: Tone::Plugin, text });
+        let mut lines: Vec<Line> = happened.chain(turns).chain(turned.seen.decisions).collect();
         let warnings = turned.plan.warnings.iter().map(ToString::to_string);
-        lines.extend(self.news(at, turned.troubles.into_iter().chain(events).chain(warnings)));
+        lines.extend(self.news(at, turned.troubles.into_iter().chain(events.take()).chain(warnings)));
         lines.extend(turned.seen.judgements);
         lines
     }

@@ -11,6 +11,7 @@ use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::egress::{Grant, NetworkGrants};
 use plimsoll_plugins::egress::{InProcess, Transport};
+use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
@@ -136,7 +137,7 @@ impl Stage {
         let turned = self.driver.turn(now, &*self.world, &mut (), look).await;
         let happened = self.world().take_happened();
         let happened = happened.iter().map(|happened| narrate::happened(happened, self.begun));
-        self.voice.lines(at, happened, turned, self.events.take())
+        self.voice.lines(at, happened, turned, &self.events)
     }
 }
 
@@ -188,9 +189,9 @@ async fn others(
         };
         let entry = config.entry(plugin.name());
         let mut options = ProviderOptions::new(setup(), transport.clone());
-        options.limits = entry.limits();
+        options.limits = Limits::of(&entry);
         options.settings = entry.settings.clone();
-        options.grants = entry.network_grants(&config.file, vec![]).map_err(Exit::bad_input)?;
+        options.grants = NetworkGrants::of_this_machine(&entry, &config.file, vec![]).map_err(Exit::bad_input)?;
         options.restarts = RestartPolicy::default();
         match Provider::spawn(host, &plugin, options) {
             Ok(provider) => providers.push(provider),

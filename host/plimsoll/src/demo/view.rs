@@ -194,6 +194,7 @@ fn draw_news(frame: &mut Frame<'_>, area: Rect, news: &VecDeque<Line>, controls:
         Tone::Up => Color::Green,
         Tone::Down => Color::Blue,
         Tone::Kept => Color::Yellow,
+        Tone::Plugin => Color::Magenta,
         Tone::Warning => Color::Red,
     };
     let width = usize::from(area.width.saturating_sub(3));

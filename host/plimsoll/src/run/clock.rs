@@ -42,4 +42,8 @@ impl Clock for FastClock {
     fn monotonic(&self) -> Duration {
         self.started.elapsed() * self.speed
     }
+
+    fn pace(&self) -> u32 {
+        self.speed
+    }
 }

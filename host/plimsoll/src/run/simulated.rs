@@ -17,8 +17,8 @@ use super::clock::FastClock;
 use crate::demo::narrate::{self, Line, Voice};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
-use crate::providers::{self, Slot};
-use crate::{flags, signals, terminal};
+use crate::slot::Slot;
+use crate::{flags, providers, signals, terminal};
 
 /// Plays the scenario to its end.
 pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), Exit> {
@@ -34,7 +34,7 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let observer = signals.observing(Arc::new(events.clone()));
     let host = expanders::host_for(matches, Some(Arc::new(clock)), &events, observer)?;
     let library = expanders::library(&host, &settings.expander, matches, &events).await?;
-    let slot = providers::Slot::new(matches, &host, Arc::new(clock))?;
+    let slot = providers::slot(matches, &host, Arc::new(clock))?;
     let mut world = World::new(clock.begun());
     scenario.set_up(&mut world).map_err(Exit::bad_input)?;
     let length = scenario.length;
@@ -90,7 +90,10 @@ impl Stage {
             world.settle();
         }
         match self.slot.poll().await {
-            Ok(Some(provider)) => self.driver.clouds.replace(provider),
+            Ok(Some(arrival)) => {
+                self.driver.clouds.replace(arrival.provider);
+                arrival.words.into_iter().for_each(|words| self.events.turn(words));
+            }
             Ok(None) => {}
             Err(why) => self.events.add(why),
         }
@@ -104,7 +107,7 @@ impl Stage {
         self.signals.ended(now, &self.driver, &turned).await;
         let happened = lock(&self.cluster.world).take_happened();
         let happened = happened.iter().map(|happened| narrate::happened(happened, self.begun));
-        self.voice.lines(at, happened, turned, self.events.take())
+        self.voice.lines(at, happened, turned, &self.events)
     }
 
     fn summary(&self) -> String {

@@ -215,6 +215,8 @@ async fn decide<T>(
             warnings.push(event);
         }
     }
+    // What the plan warns of is told with it.
+    warnings.retain(|text| plan.warnings.iter().all(|warning| warning.to_string() != *text));
     Ok(look(&Decided { plan: &plan, observation: &observation, warnings: &warnings, stats }))
 }
 

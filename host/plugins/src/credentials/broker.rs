@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::alicloud::{Alicloud, Generation, Nonces, RandomNonces};
-use super::environment::{Environment, EnvironmentError, alicloud_from_environment};
+use plimsoll_grants::{
+    AccessKey, Environment, EnvironmentError, KeyConfig, KeyOrigin, SignerConfig, alicloud_from_environment,
+};
+
+use super::alicloud::{Alicloud, Nonces, RandomNonces};
 use super::hmac_header::HmacHeader;
-use super::key::{AccessKey, Key, KeyConfig, KeyOrigin, KeySource};
+use super::key::{Key, KeySource};
 use super::metadata::Metadata;
-use super::place::{Place, Together, read_together};
+use super::place::{Together, read_together};
 use super::refresh::Refreshing;
 use super::sts::{Desk, WithKey, WithOidc};
 use super::token::{Basic, Bearer};
@@ -16,36 +19,6 @@ use super::{CredentialError, Signer};
 use crate::Pending;
 use crate::clock::{Clock, SystemClock};
 use crate::egress::{AddressPolicy, Internet, InternetError, InternetOptions, Transport};
-
-/// How requests of a slot are signed, as configured.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SignerConfig {
-    /// A token in the header `authorization`.
-    Bearer(Place),
-    /// User name and password in the header `authorization`.
-    Basic {
-        /// The user.
-        user: String,
-        /// Where the password is.
-        password: Place,
-    },
-    /// A signature in a header.
-    HmacHeader {
-        /// Where the key is.
-        key: Place,
-        /// Header for the signature.
-        header: http::HeaderName,
-        /// Header for the time.
-        timestamp_header: http::HeaderName,
-    },
-    /// AliCloud's signatures.
-    Alicloud {
-        /// Which one.
-        generation: Generation,
-        /// Where keys come from; none: from what the environment speaks of.
-        keys: Option<KeyConfig>,
-    },
-}
 
 /// The broker cannot be set up.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,13 @@
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderName, HeaderValue, Request};
+use plimsoll_grants::{Environment, Place};
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 use super::alicloud::hex;
-use super::environment::Environment;
-use super::place::{Place, read};
+use super::place::read;
 use super::{CredentialError, Exposed, Signer};
 use crate::Pending;
 use crate::clock::Clock;

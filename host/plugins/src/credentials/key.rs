@@ -1,7 +1,6 @@
 //! Keys of a cloud account: what they are, and where they come from.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use secrecy::SecretString;
 
 use super::Exposed;
 use super::error::CredentialError;
-use super::place::Place;
 use crate::Pending;
 
 /// A key id with its secret and token. One record that never changes: parts of two keys are never mixed.
@@ -63,91 +61,5 @@ pub trait KeySource: Send + Sync {
     /// another.
     fn refused(&self, _shown: &Exposed) -> bool {
         false
-    }
-}
-
-/// Where the keys of a cloud account come from, as configured.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeyConfig {
-    /// The first key.
-    pub origin: KeyOrigin,
-    /// A role that is assumed with it, if any.
-    pub assume: Option<Role>,
-    /// Base address of the token service.
-    pub sts: String,
-}
-
-/// Where a first key comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum KeyOrigin {
-    /// Files or environment variables.
-    AccessKey(AccessKey),
-    /// The service account's token, exchanged for a role (RRSA).
-    Rrsa(Rrsa),
-    /// The role of the instance, from its metadata service.
-    RamRole(RamRole),
-}
-
-/// A key that an operator made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AccessKey {
-    /// Where its id is.
-    pub id: Place,
-    /// Where its secret is.
-    pub secret: Place,
-    /// Where its token is, for a temporary key; an unset or missing one is no error.
-    pub token: Option<Place>,
-}
-
-/// RAM Roles for Service Accounts.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rrsa {
-    /// `acs:ram::ACCOUNT:oidc-provider/NAME`.
-    pub provider_arn: String,
-    /// File with the service account's token.
-    pub token_file: PathBuf,
-    /// The role.
-    pub role: Role,
-}
-
-/// A role to assume.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Role {
-    /// `acs:ram::ACCOUNT:role/NAME`.
-    pub arn: String,
-    /// Name of the session, in the cloud's audit log; none: `cluster-autoscaler-UNIX_SECONDS`.
-    pub session_name: Option<String>,
-    /// Life of its keys in seconds; none: the cloud's default, an hour.
-    pub duration_seconds: Option<u32>,
-    /// External id that the role's trust policy asks for.
-    pub external_id: Option<String>,
-}
-
-/// The role that is attached to the instance.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RamRole {
-    /// Its name; none: the metadata service tells.
-    pub name: Option<String>,
-    /// Base address of the metadata service.
-    pub endpoint: String,
-    /// Refuse to ask without a token (hardened mode only).
-    pub only_v2: bool,
-}
-
-/// Base address of AliCloud's metadata service.
-pub(super) const METADATA: &str = "http://100.100.100.200";
-/// Base address of AliCloud's token service.
-pub(super) const STS: &str = "https://sts.aliyuncs.com";
-
-impl Default for RamRole {
-    fn default() -> Self {
-        Self { name: None, endpoint: METADATA.to_owned(), only_v2: false }
-    }
-}
-
-impl KeyConfig {
-    /// Keys from here, with the public token service.
-    pub fn new(origin: KeyOrigin) -> Self {
-        Self { origin, assume: None, sts: STS.to_owned() }
     }
 }

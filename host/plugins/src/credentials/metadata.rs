@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
+use plimsoll_grants::RamRole;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::error::CredentialError;
-use super::key::{Key, RamRole};
+use super::key::Key;
 use super::refresh::Fetch;
 use super::sts::{Desk, Grant, words};
 use crate::Pending;

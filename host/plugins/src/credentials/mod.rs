@@ -15,7 +15,6 @@
 mod alicloud;
 mod binding;
 mod broker;
-mod environment;
 mod error;
 mod hmac_header;
 mod key;
@@ -27,17 +26,19 @@ mod token;
 
 use bytes::Bytes;
 use http::Request;
+pub use plimsoll_grants::{
+    AccessKey, Chosen, Environment, EnvironmentError, Generation, KeyConfig, KeyOrigin, Place, RamRole, Role, Rrsa,
+    SignerConfig, alicloud_from_environment,
+};
 use secrecy::{ExposeSecret as _, SecretString};
 
+pub use self::alicloud::Alicloud;
 pub(crate) use self::alicloud::encode;
-pub use self::alicloud::{Alicloud, Generation};
 pub use self::binding::Credential;
-pub use self::broker::{Broker, BrokerError, SignerConfig};
-pub use self::environment::{Chosen, Environment, EnvironmentError, alicloud_from_environment};
+pub use self::broker::{Broker, BrokerError};
 pub use self::error::CredentialError;
 pub use self::hmac_header::HmacHeader;
-pub use self::key::{AccessKey, Key, KeyConfig, KeyOrigin, KeySource, Life, RamRole, Role, Rrsa};
-pub use self::place::Place;
+pub use self::key::{Key, KeySource, Life};
 pub use self::token::{Basic, Bearer};
 use crate::Pending;
 

@@ -1,12 +1,9 @@
 //! Where a secret text lies, and how it is read: anew each time, so that one that was replaced works at once.
 
-use std::fmt;
-use std::path::PathBuf;
-
+use plimsoll_grants::{Environment, Place};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use super::environment::Environment;
 use super::error::CredentialError;
 
 /// Longest secret. AliCloud's OIDC tokens may have 20,000 characters.
@@ -14,49 +11,29 @@ const MOST_BYTES: u64 = 64 << 10;
 /// How often a set of secrets that changes meanwhile is read again.
 const ATTEMPTS: usize = 5;
 
-/// Where a secret text lies.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// In a file, such as a mounted Secret.
-    File(PathBuf),
-    /// In an environment variable.
-    Variable(String),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Variable(name) => write!(f, "the environment variable {name}"),
-        }
-    }
-}
-
-impl Place {
-    /// The text without white space around it. Blocks.
-    fn read(&self, environment: &Environment) -> Result<SecretString, CredentialError> {
-        let fail = |reason: String| CredentialError::Unreadable { place: self.to_string(), reason };
-        let text = match self {
-            Self::Variable(name) => Zeroizing::new(environment.get(name).ok_or_else(|| fail("it is not set".into()))?),
-            Self::File(path) => {
-                let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
-                if size > MOST_BYTES {
-                    return Err(fail(format!("it has {size} bytes; at most {MOST_BYTES} are read")));
-                }
-                Zeroizing::new(std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?)
+/// The text without white space around it. Blocks.
+fn read_now(place: &Place, environment: &Environment) -> Result<SecretString, CredentialError> {
+    let fail = |reason: String| CredentialError::Unreadable { place: place.to_string(), reason };
+    let text = match place {
+        Place::Variable(name) => Zeroizing::new(environment.get(name).ok_or_else(|| fail("it is not set".into()))?),
+        Place::File(path) => {
+            let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
+            if size > MOST_BYTES {
+                return Err(fail(format!("it has {size} bytes; at most {MOST_BYTES} are read")));
             }
-        };
-        match text.trim() {
-            "" => Err(CredentialError::Unusable { place: self.to_string() }),
-            text => Ok(SecretString::from(text)),
+            Zeroizing::new(std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?)
         }
+    };
+    match text.trim() {
+        "" => Err(CredentialError::Unusable { place: place.to_string() }),
+        text => Ok(SecretString::from(text)),
     }
 }
 
 /// Reads one text, on a thread for blocking work.
 pub(super) async fn read(place: &Place, environment: &Environment) -> Result<SecretString, CredentialError> {
     let (place, environment) = (place.clone(), environment.clone());
-    blocking(move || place.read(&environment)).await
+    blocking(move || read_now(&place, &environment)).await
 }
 
 /// Texts that belong together: required ones, and at the end an optional one.
@@ -98,10 +75,10 @@ fn steady<const N: usize>(
 fn once<const N: usize>(places: &Together<N>, environment: &Environment) -> Result<Read<N>, CredentialError> {
     let mut texts = Vec::with_capacity(N);
     for place in &places.required {
-        texts.push(place.read(environment)?);
+        texts.push(read_now(place, environment)?);
     }
     let texts = texts.try_into().map_err(|_| CredentialError::Other("a secret was lost".to_owned()))?;
-    Ok((texts, places.optional.as_ref().and_then(|place| place.read(environment).ok())))
+    Ok((texts, places.optional.as_ref().and_then(|place| read_now(place, environment).ok())))
 }
 
 fn same<const N: usize>(a: &Read<N>, b: &Read<N>) -> bool {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
+use plimsoll_grants::{Environment, Place, Role};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::alicloud::{Nonces, Stamp, query, sign_own};
-use super::environment::Environment;
 use super::error::CredentialError;
-use super::key::{Key, KeySource, Life, Role};
-use super::place::{Place, read};
+use super::key::{Key, KeySource, Life};
+use super::place::read;
 use super::refresh::Fetch;
 use crate::Pending;
 use crate::clock::Clock;

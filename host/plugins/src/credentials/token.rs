@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderValue, Request, header};
+use plimsoll_grants::{Environment, Place};
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use super::environment::Environment;
-use super::place::{Place, Together, read, read_together};
+use super::place::{Together, read, read_together};
 use super::{CredentialError, Exposed, Signer};
 use crate::Pending;
 

@@ -4,21 +4,21 @@
 use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
+use plimsoll_grants::config::{NetworkConfig, ProxyConfig};
+use plimsoll_grants::{AddressPolicy, Alias, ClosedAddress, Environment, Proxy};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, InvalidDnsNameError};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::address::{AddressPolicy, ClosedAddress};
-use super::alias::Alias;
-use super::proxy::Proxy;
 use super::transport::{ReplyBody, Transport, TransportError};
 use crate::Pending;
 
@@ -68,6 +68,28 @@ impl Default for InternetOptions {
             aliases: vec![],
             proxy: None,
         }
+    }
+}
+
+impl InternetOptions {
+    /// As the operator's file says. Reads the file of roots.
+    ///
+    /// # Errors
+    /// If that cannot be read, or the environment's proxy makes no sense.
+    pub fn of(network: &NetworkConfig, environment: &Environment) -> Result<Self, String> {
+        let proxy = match &network.proxy {
+            ProxyConfig::Direct => None,
+            ProxyConfig::Environment => Proxy::from_environment(environment)
+                .map_err(|error| format!("HTTPS_PROXY or NO_PROXY cannot be used: {error}"))?,
+            ProxyConfig::Given(proxy) => Some(proxy.clone()),
+        };
+        let roots = |path: &PathBuf| {
+            let fail = |error| format!("network.extra-ca-file: {} cannot be read: {error}", path.display());
+            std::fs::read(path).map_err(fail)
+        };
+        let extra_roots_pem = network.extra_ca_file.as_ref().map(roots).transpose()?;
+        let aliases = network.host_aliases.clone();
+        Ok(Self { extra_roots_pem, aliases, proxy, ..Self::default() })
     }
 }
 

@@ -7,38 +7,33 @@
 //!
 //! Nothing follows a redirect: the plug-in gets it and may ask again, and then takes the whole path again.
 
-pub mod address;
-mod alias;
-mod check;
-mod denial;
-mod grant;
+mod granted;
 mod internet;
 mod outgoing;
-mod proxy;
 mod redact;
 mod reply;
 mod tally;
 mod transport;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderName, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+pub use plimsoll_grants::{
+    AddressPolicy, Alias, AliasError, ClosedAddress, Denial, Grant, GrantError, NoProxy, Proxy, ProxyError, Refusal,
+    SLOT_HEADER,
+};
+use plimsoll_grants::{Granted, Permit};
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 use tracing::Instrument as _;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error as HttpError, WasiBody};
 
-pub use self::address::{AddressPolicy, ClosedAddress};
-pub use self::alias::{Alias, AliasError};
-pub use self::denial::{Denial, Refusal};
-pub use self::grant::{Grant, GrantError};
-pub(crate) use self::grant::{HostPattern, borrowed};
+pub use self::granted::NetworkGrants;
 pub use self::internet::{Internet, InternetError, InternetOptions, Resolver, SystemResolver};
 pub(crate) use self::outgoing::Outgoing;
-pub use self::proxy::{NoProxy, Proxy, ProxyError};
 use self::redact::Redactor;
 use self::reply::{Escort, Waits};
 use self::tally::Tally;
@@ -47,28 +42,12 @@ use crate::credentials::{Credential, CredentialError, Exposed};
 use crate::limits::Limits;
 use crate::log::Log;
 
-/// The guest names a credential slot in this header; the host replaces it by a signature.
-pub const SLOT_HEADER: HeaderName = HeaderName::from_static("x-autoscaler-credential");
-
 /// Headers that concern one connection only, or that the client sets itself.
 const OURS: [HeaderName; 5] =
     [header::TE, header::TRAILER, header::EXPECT, header::CONTENT_LENGTH, HeaderName::from_static("proxy-connection")];
 
 /// Headers that would let a guest have the response of a signed request in another shape than the one that is cleaned.
 const RESHAPING: [HeaderName; 3] = [header::ACCEPT_ENCODING, header::RANGE, header::IF_RANGE];
-
-/// What the operator grants one plug-in on the network. The default grants nothing.
-#[derive(Clone, Debug, Default)]
-pub struct NetworkGrants {
-    /// Places that it may talk to.
-    pub hosts: Vec<Grant>,
-    /// Credential slots by name.
-    pub credentials: BTreeMap<String, Credential>,
-    /// Address ranges opened for it, and closed for everybody.
-    pub addresses: AddressPolicy,
-    /// File that holds these grants, for messages; empty if there is none.
-    pub file: String,
-}
 
 /// The way out of one plug-in. Clones are the same way.
 #[derive(Clone)]
@@ -105,12 +84,19 @@ impl Egress {
         }))
     }
 
+    /// All checks that need no body and no name service.
+    fn permit(&self, parts: &Parts) -> Result<Permit, Refusal> {
+        let grants = &self.0.grants;
+        let binding = |slot: &str| grants.credentials.get(slot).map(|credential| &credential.binding);
+        plimsoll_grants::permit(parts, &grants.hosts, &grants.addresses, self.0.header_bytes, binding)
+    }
+
     /// Tells the operator, and gives the guest a code.
     fn refuse(&self, method: &Method, uri: &Uri, refusal: Refusal) -> HttpError {
-        let code = refusal.code();
+        let code = refused(&refusal);
         let grants = &self.0.grants;
-        let hosts = grants.hosts.iter().map(ToString::to_string).collect();
-        self.0.log.denied(Denial::new(&self.0.plugin, method.as_str(), uri, refusal, hosts, &grants.file));
+        let granted = Granted { hosts: &grants.hosts, insecure_http: grants.insecure_http, file: &grants.file };
+        self.0.log.denied(Denial::new(&self.0.plugin, method.as_str(), uri, &refusal, granted));
         code
     }
 
@@ -228,13 +214,45 @@ impl Egress {
         }
     }
 
+    /// The guest learns only that the certificate is not good; what is wrong with it, only an operator can mend.
+    fn tell_of_trust(&self, uri: &Uri, error: &TransportError) {
+        if let TransportError::Tls(what) = error {
+            let (plugin, host) = (&self.0.plugin, uri.host().unwrap_or_default());
+            let mend = "a certificate of your own authority is trusted if network.extra-ca-file names that";
+            self.0.log.warn(format!("plugin {plugin:?}, a request to {host}: TLS: {what}; {mend}"));
+        }
+    }
+
     async fn send(&self, request: Request<Bytes>, waits: Waits) -> Result<Response<ReplyBody>, HttpError> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let reply = timeout_at(waits.first_byte(), self.0.transport.send(request)).await;
         reply.map_err(|_| HttpError::ConnectionReadTimeout)?.map_err(|error| match error {
             TransportError::Closed(closed) => self.refuse(&method, &uri, Refusal::Address(closed)),
-            error => reply::code(&error),
+            error => {
+                self.tell_of_trust(&uri, &error);
+                reply::code(&error)
+            }
         })
+    }
+}
+
+/// What the guest is told.
+fn refused(refusal: &Refusal) -> HttpError {
+    match refusal {
+        Refusal::Method => HttpError::HttpRequestMethodInvalid,
+        Refusal::TooLong => HttpError::HttpRequestUriTooLong,
+        Refusal::NoAddress | Refusal::Scheme | Refusal::UserInfo => HttpError::HttpRequestUriInvalid,
+        Refusal::Address(_) => HttpError::DestinationIpProhibited,
+        Refusal::TooManyHeaders => HttpError::HttpRequestHeaderSectionSize(None),
+        Refusal::NoGrant { .. }
+        | Refusal::Authorization
+        | Refusal::Header(_)
+        | Refusal::Action { .. }
+        | Refusal::Route { .. }
+        | Refusal::Unsignable(_)
+        | Refusal::TwoSlots
+        | Refusal::UnknownSlot { .. }
+        | Refusal::SlotElsewhere { .. } => HttpError::HttpRequestDenied,
     }
 }
 

@@ -4,7 +4,10 @@
 //! What is found: the secret as it was sent, percent-encoded once and twice, with escaped slashes as in JSON, and in
 //! Base64. A server that packs it in another way on purpose can hand it over: that is why a credential is bound to hosts.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use std::ops::Range;
+
+use aho_corasick::packed::{self, Searcher};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
@@ -17,7 +20,7 @@ const LEAST_BYTES: usize = 4;
 
 /// Replaces secrets by stars, so that lengths stay as they are.
 pub(super) struct Redactor {
-    search: Option<AhoCorasick>,
+    search: Option<Search>,
     longest: usize,
     /// Bytes that may be the begin of a secret.
     held: BytesMut,
@@ -40,9 +43,8 @@ impl Redactor {
         texts.sort_unstable();
         texts.dedup();
         let longest = texts.iter().map(String::len).max().unwrap_or(0);
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts);
-        // The search can only fail for more text than a request may have.
-        Self { search: search.ok().filter(|_| longest > 0), longest, held: BytesMut::new() }
+        let search = if texts.is_empty() { None } else { Search::new(&texts) };
+        Self { search, longest, held: BytesMut::new() }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -54,9 +56,9 @@ impl Redactor {
         let search = self.search.as_ref()?;
         let mut clean = text.to_vec();
         let mut found = false;
-        for hit in search.find_iter(text) {
+        for range in search.hits(text) {
             found = true;
-            clean.get_mut(hit.range()).unwrap_or_default().fill(b'*');
+            clean.get_mut(range).unwrap_or_default().fill(b'*');
         }
         found.then_some(clean)
     }
@@ -80,14 +82,40 @@ impl Redactor {
 
     fn release(&mut self, sure: usize) -> Bytes {
         let Some(search) = &self.search else { return Bytes::new() };
-        let hits: Vec<_> =
-            search.find_iter(&self.held).map(|hit| hit.range()).take_while(|range| range.start < sure).collect();
+        let hits: Vec<_> = search.hits(&self.held).take_while(|range| range.start < sure).collect();
         let mut end = sure;
         for range in hits {
             end = end.max(range.end);
             self.held.get_mut(range).unwrap_or_default().fill(b'*');
         }
         self.held.split_to(end.min(self.held.len())).freeze()
+    }
+}
+
+/// Finds texts, of those that begin at one place the longest. Each signature is new, so each request has its own: what
+/// counts is that it is made quickly. The first kind is, and it searches with the wide registers of the processor; where
+/// there are none, or too many texts, the second does.
+enum Search {
+    Wide(Searcher),
+    Automaton(AhoCorasick),
+}
+
+impl Search {
+    /// None: there is more text than a request may have.
+    fn new(texts: &[String]) -> Option<Self> {
+        let mut wide = packed::Config::new().match_kind(packed::MatchKind::LeftmostLongest).builder();
+        let automaton = || {
+            let kind = Some(AhoCorasickKind::NoncontiguousNFA);
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).kind(kind).build(texts).ok()
+        };
+        wide.extend(texts).build().map(Self::Wide).or_else(|| automaton().map(Self::Automaton))
+    }
+
+    fn hits<'a>(&'a self, text: &'a [u8]) -> Box<dyn Iterator<Item = Range<usize>> + 'a> {
+        match self {
+            Self::Wide(search) => Box::new(search.find_iter(text).map(|hit| hit.range())),
+            Self::Automaton(search) => Box::new(search.find_iter(text).map(|hit| hit.range())),
+        }
     }
 }
 
@@ -137,7 +165,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn more_texts_than_fit_the_wide_search_are_found_too() {
+        let secrets: Vec<String> = (0..200).map(|n| format!("secret-{n}")).collect();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        for size in [1, 7, 100] {
+            assert_eq!(streamed(&secrets, "a secret-199 secret-1 b", size), "a ********** ******** b");
+        }
+    }
+
     proptest! {
+        /// What is found does not depend on how it is searched for.
+        #[test]
+        fn both_searches_agree(text in "[ab]{0,80}", secrets in proptest::collection::vec("[ab]{4,9}", 1..6)) {
+            let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&secrets).unwrap();
+            let expected: Vec<_> = automaton.find_iter(&text).map(|hit| hit.range()).collect();
+            let search = Search::new(&secrets).unwrap();
+            prop_assert_eq!(search.hits(text.as_bytes()).collect::<Vec<_>>(), expected);
+        }
+
         #[test]
         fn pieces_make_no_difference(text in "[ab1]{0,60}", secret in "[ab1]{4,9}", size in 1_usize..20) {
             let whole = streamed(&[&secret], &text, text.len().max(1));

@@ -56,6 +56,10 @@ impl Tally {
 
     /// It ended with an error.
     pub(super) fn failed(&mut self, error: &HttpError) {
+        let Self { plugin, entry, .. } = self;
+        if let Some(what) = cut(error, plugin) {
+            self.log.warn(format!("plugin {plugin:?}, a request to {entry}: {what}"));
+        }
         self.tell(outcome(error));
     }
 
@@ -79,6 +83,35 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         self.tell(RequestOutcome::Abandoned);
+    }
+}
+
+/// What was too large, and which limit says so.
+fn cut(error: &HttpError, plugin: &str) -> Option<String> {
+    let raise = |key: &str| format!("if it really needs that, raise plugins.{plugin}.limits.{key}");
+    Some(match error {
+        HttpError::HttpRequestBodySize(Some(limit)) => {
+            format!("its body has more than {} and was not sent; {}", size(*limit), raise("request-kib"))
+        }
+        HttpError::HttpResponseBodySize(Some(limit)) => {
+            format!("the response has more than {} and was cut; {}", size(*limit), raise("response-mib"))
+        }
+        HttpError::HttpResponseHeaderSectionSize(Some(bytes)) => {
+            format!("the headers of the response have {bytes} bytes, more than is passed on")
+        }
+        HttpError::HttpResponseContentCoding(coding) => {
+            let coding = coding.as_deref().unwrap_or("some way");
+            format!("the response is packed ({coding}), so that nobody can see whether it holds the signature")
+        }
+        _ => return None,
+    })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=1023 => format!("{bytes} bytes"),
+        1024..=1_048_575 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
     }
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
+use plimsoll_grants::ClosedAddress;
 
-use super::address::ClosedAddress;
 use crate::Pending;
 
 /// Body of a response that may still be arriving.

@@ -49,6 +49,11 @@ impl Instance {
         self.sandbox.plugin.clone()
     }
 
+    /// A span of the machine's time in the time that the plug-in sees.
+    pub(super) fn as_seen(&self, span: Duration) -> Duration {
+        span.saturating_mul(self.sandbox.clock.pace())
+    }
+
     pub(super) fn memory_bytes(&mut self) -> usize {
         self.store.data_mut().gauge().memory_bytes()
     }

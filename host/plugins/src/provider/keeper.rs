@@ -71,6 +71,8 @@ pub(super) struct Keeper {
     record: Record,
     starts: u32,
     last_read: LastRead,
+    /// It failed, and has given no answer since.
+    failing: bool,
 }
 
 impl Keeper {
@@ -83,7 +85,7 @@ impl Keeper {
         restarts: RestartPolicy,
     ) -> Self {
         let (record, last_read) = (Record::new(restarts), LastRead::default());
-        Self { host, role, sandbox, setup, settings, instance: None, record, starts: 0, last_read }
+        Self { host, role, sandbox, setup, settings, instance: None, record, starts: 0, last_read, failing: false }
     }
 
     pub(super) async fn serve(mut self, mut inbox: mpsc::Receiver<(Span, Request)>) {
@@ -154,13 +156,14 @@ impl Keeper {
     async fn resize(&mut self, call: Call, wish: Resize, write: Duration) -> Answer<SizeOutcome> {
         let budget = wish.options.deadline.min(write);
         let work = async |instance: &mut Instance| {
+            let told = instance.as_seen(budget);
             let Resize { group, delta, expected_target, atomic, options } = &wish;
             let answer = instance
                 .call(call, budget, async |guest, store| match call {
                     Call::DecreaseTarget => {
-                        guest.decrease_target(store, group, *delta, *expected_target, options, budget).await
+                        guest.decrease_target(store, group, *delta, *expected_target, options, told).await
                     }
-                    _ => guest.increase_size(store, group, *delta, *expected_target, *atomic, options, budget).await,
+                    _ => guest.increase_size(store, group, *delta, *expected_target, *atomic, options, told).await,
                 })
                 .await?;
             answers::resize(&answer, *delta).map_err(|what| instance.nonsense(call, what))?;
@@ -176,8 +179,9 @@ impl Keeper {
             return Ok(again);
         }
         let work = async |instance: &mut Instance| {
+            let told = instance.as_seen(read);
             let answer = instance
-                .call(Call::Refresh, read, async |guest, store| guest.refresh(store, &request, read).await)
+                .call(Call::Refresh, read, async |guest, store| guest.refresh(store, &request, told).await)
                 .await?;
             answers::refresh(&answer, request.previous_revision.is_some())
                 .map_err(|what| instance.nonsense(Call::Refresh, what))?;
@@ -242,7 +246,10 @@ impl Keeper {
             Err(CallError { plugin, call, failure })
         });
         match &answer {
-            Ok(_) => self.instance = Some(instance),
+            Ok(_) => {
+                self.instance = Some(instance);
+                self.served(call);
+            }
             Err(error) if error.failure.keeps_instance() => {
                 if !error.is_report() {
                     self.tell(error);
@@ -252,6 +259,14 @@ impl Keeper {
             Err(error) => self.failed(error),
         }
         answer
+    }
+
+    /// A call got its answer. That it was started and configured again is no sign yet that it works.
+    fn served(&mut self, call: Call) {
+        if call != Call::Configure && std::mem::take(&mut self.failing) {
+            let (plugin, failures) = (self.sandbox.plugin.to_string(), self.record.failures().0);
+            self.host.announce(Event::Recovered { plugin, failures });
+        }
     }
 
     /// A new instance, if the record allows one.
@@ -317,6 +332,7 @@ impl Keeper {
     }
 
     fn failed(&mut self, error: &CallError) {
+        self.failing = true;
         self.tell(error);
         let plugin = self.sandbox.plugin.to_string();
         let consequence = self.record.failed(Moment::now(), error.to_string());
@@ -337,6 +353,7 @@ impl Keeper {
                 let capabilities = instance.capabilities.clone();
                 self.say_farewell().await;
                 self.record.clear();
+                self.failing = false;
                 self.last_read.forget();
                 self.record.started(Moment::now());
                 self.instance = Some(instance);
@@ -375,8 +392,9 @@ impl Instance {
     ) -> Answer<DeleteOutcome> {
         let Delete { group, min_size, force, options, .. } = wish;
         let options = pace::options(options, number);
+        let told = self.as_seen(budget);
         self.call(Call::DeleteInstances, budget, async |guest, store| {
-            guest.delete_instances(store, group, ids, target, *min_size, *force, &options, budget).await
+            guest.delete_instances(store, group, ids, target, *min_size, *force, &options, told).await
         })
         .await
     }

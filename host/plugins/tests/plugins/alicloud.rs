@@ -1,11 +1,14 @@
 //! What the component of AliCloud takes in front of a large cloud, and a day of keys that end.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_bundled::PROVIDERS;
 use plimsoll_core::cloud::Refresh;
+use plimsoll_plugins::clock::Clock;
 use plimsoll_plugins::provider::RefreshRequest;
-use plimsoll_plugins::{Provider, inspect};
+use plimsoll_plugins::{HostOptions, Provider, inspect};
 use plimsoll_tests_clouds::alicloud::account::Role;
 use plimsoll_tests_clouds::alicloud::{Group, Scenario, oidc_token};
 use plimsoll_tests_clouds::{Cloud as _, Fault, Rule, UnixMs};
@@ -25,6 +28,37 @@ fn the_providers_of_clouds_are_small_and_fit() {
         let report = inspect(&source(name, None, bytes.to_vec()), None).unwrap().report;
         assert!(report.is_usable() && report.version.is_some(), "{report}");
         assert!(report.size_bytes < COMPONENT_BYTES, "{report}");
+    }
+}
+
+/// A clock by which each request takes so long that two of them are longer than a call may take; and how much faster than
+/// the machine's it is.
+struct Hasty(Cloud, u32);
+
+impl Clock for Hasty {
+    fn wall(&self) -> Duration {
+        Duration::from_millis(self.0.world().now().0.unsigned_abs())
+    }
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(130 * self.0.world().journal().calls.len() as u64)
+    }
+    fn pace(&self) -> u32 {
+        self.1
+    }
+}
+
+#[tokio::test]
+async fn a_call_has_its_time_by_the_machines_clock_however_fast_the_plug_ins_runs() {
+    for (pace, serves) in [(1, false), (60, true)] {
+        let cloud = Cloud::start(Scenario::with_groups(vec![Group::new("asg-1", 0, 9).running(2)]));
+        let options = HostOptions { clock: Arc::new(Hasty(cloud.clone(), pace)), ..HostOptions::default() };
+        let provider = cloud.provider_with(FIXED_KEY, &["0:9:asg-1"], options).await;
+        let answer = provider.refresh(RefreshRequest::default()).await;
+        let fresh = answer.is_ok_and(|answer| {
+            let groups = answer.snapshot.map(|snapshot| snapshot.groups).unwrap_or_default();
+            !groups.is_empty() && groups.iter().all(|group| group.error.is_none())
+        });
+        assert_eq!(fresh, serves, "{pace} times as fast");
     }
 }
 

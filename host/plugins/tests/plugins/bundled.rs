@@ -10,7 +10,7 @@ use plimsoll_bundled::{EXPANDERS, SIMULATED_PROVIDER};
 use plimsoll_core::cloud::{DeleteStatus, ErrorClass, GroupId, InstanceState, NodeMatch, WriteOptions};
 use plimsoll_core::ranking::{Cost, RankRequest};
 use plimsoll_plugins::config::PluginConfig;
-use plimsoll_plugins::egress::InProcess;
+use plimsoll_plugins::egress::{InProcess, NetworkGrants};
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Event;
 use plimsoll_plugins::provider::{RefreshRequest, State};
@@ -159,11 +159,8 @@ async fn provider(grants: &str) -> (Provider, Arc<Mutex<Cloud>>, Arc<plimsoll_pl
         done: BTreeMap::new(),
     }));
     let mut options = options();
-    options.grants = PluginConfig::parse("plugins.yaml", grants)
-        .unwrap()
-        .entry("simulated")
-        .network_grants("plugins.yaml", vec![])
-        .unwrap();
+    let entry = PluginConfig::parse("plugins.yaml", grants).unwrap().entry("simulated");
+    options.grants = NetworkGrants::of_this_machine(&entry, "plugins.yaml", vec![]).unwrap();
     let behind = cloud.clone();
     options.transport = Arc::new(InProcess::new(move |request| {
         let answer = behind.lock().unwrap().serve(&request);
@@ -255,8 +252,8 @@ async fn rubbish_from_the_cloud_is_a_report_and_not_an_empty_cloud() {
         let (host, _) = host();
         let plugin = host.load(source("simulated", None, SIMULATED_PROVIDER.to_vec()), None).await.unwrap();
         let mut options = options();
-        options.grants =
-            PluginConfig::parse("p", GRANTS).unwrap().entry("simulated").network_grants("p", vec![]).unwrap();
+        let entry = PluginConfig::parse("p", GRANTS).unwrap().entry("simulated");
+        options.grants = NetworkGrants::of_this_machine(&entry, "p", vec![]).unwrap();
         options.transport =
             Arc::new(InProcess::new(move |_| async move { Response::new(Bytes::from_static(body.as_bytes())) }));
         let provider = Provider::spawn(&host, &plugin, options).unwrap();

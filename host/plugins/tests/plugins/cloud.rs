@@ -11,7 +11,7 @@ use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::config::PluginConfig;
 use plimsoll_plugins::credentials::{Broker, Environment};
-use plimsoll_plugins::egress::{InProcess, TransportError};
+use plimsoll_plugins::egress::{InProcess, NetworkGrants, TransportError};
 use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::{HostOptions, Kind, Origin, PluginHost, Provider, Source};
@@ -75,9 +75,20 @@ impl Cloud {
     }
 
     /// The provider with these groups, whose keys come from there.
+    #[allow(dead_code, reason = "the example observes")]
     pub(crate) async fn provider(&self, keys: &str, groups: &[&str]) -> Provider {
+        self.provider_with(keys, groups, self.host_options()).await
+    }
+
+    /// A host with the cloud's clock.
+    pub(crate) fn host_options(&self) -> HostOptions {
+        HostOptions { clock: Arc::new(self.clock.clone()), ..HostOptions::default() }
+    }
+
+    /// The same in a host with these options.
+    pub(crate) async fn provider_with(&self, keys: &str, groups: &[&str], options: HostOptions) -> Provider {
         let clock: Arc<VirtualClock> = Arc::new(self.clock.clone());
-        let host = PluginHost::new(HostOptions { clock: clock.clone(), ..HostOptions::default() }).expect("it starts");
+        let host = PluginHost::new(options).expect("it starts");
         let grants = format!(
             "plugins: {{alicloud: {{hosts: ['https://*.aliyuncs.com'], credentials: {{api: {{kind: alicloud-v3, hosts: \
              ['*.aliyuncs.com'], {keys}}}}}}}}}"
@@ -92,8 +103,8 @@ impl Cloud {
         };
         let mut options = ProviderOptions::new(setup, self.network());
         // The fake of a debug build is slow, and so are machines that do more than one thing.
-        options.limits = Limits { read: Duration::from_secs(120), ..entry.limits() };
-        options.grants = entry.brokered_grants("plugins.yaml", vec![], &broker).expect("the grants are good");
+        options.limits = Limits { read: Duration::from_secs(120), ..Limits::of(&entry) };
+        options.grants = NetworkGrants::brokered(&entry, "plugins.yaml", vec![], &broker).expect("the grants are good");
         let (_, bytes) =
             plimsoll_bundled::PROVIDERS.iter().find(|(name, _)| *name == "alicloud").expect("it is embedded");
         let source = Source {

@@ -11,7 +11,7 @@ use plimsoll_plugins::Provider;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::config::PluginConfig;
 use plimsoll_plugins::credentials::{Broker, Environment};
-use plimsoll_plugins::egress::InProcess;
+use plimsoll_plugins::egress::{InProcess, NetworkGrants};
 use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::provider::RefreshRequest;
 
@@ -77,7 +77,7 @@ async fn dump(credential: &str) -> (String, Arc<Mutex<Journal>>) {
     let journal = Arc::new(Mutex::new(Journal::default()));
     let behind = journal.clone();
     let mut options = options();
-    options.grants = entry.brokered_grants("plugins.yaml", vec![], &broker).unwrap();
+    options.grants = NetworkGrants::brokered(&entry, "plugins.yaml", vec![], &broker).unwrap();
     options.settings = entry.settings.clone();
     options.limits = Limits { read: Duration::from_secs(120), ..Limits::default() };
     options.transport = Arc::new(InProcess::new(move |request| {

@@ -9,7 +9,7 @@ use plimsoll_model::Time;
 use plimsoll_plugins::call::Busy;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::config::PluginConfig;
-use plimsoll_plugins::egress::InProcess;
+use plimsoll_plugins::egress::{InProcess, NetworkGrants};
 use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::observer::{Event, Recorder};
 use plimsoll_plugins::provider::RefreshRequest;
@@ -146,7 +146,7 @@ async fn a_cloud_that_takes_long_does_not_change_the_run() {
     let config = PluginConfig::parse("p", "plugins: {patient: {hosts: [https://sim.internal]}}").unwrap();
     let mut options = options();
     options.limits = Limits { read: Duration::from_millis(10), ..Limits::default() };
-    options.grants = config.entry("patient").network_grants("p", vec![]).unwrap();
+    options.grants = NetworkGrants::of_this_machine(&config.entry("patient"), "p", vec![]).unwrap();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
     options.transport = Arc::new(InProcess::new(move |_| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_plugins::clock::StoppedClock;
 use plimsoll_plugins::config::PluginConfig;
 use plimsoll_plugins::credentials::{Broker, Environment};
-use plimsoll_plugins::egress::InProcess;
+use plimsoll_plugins::egress::{InProcess, NetworkGrants};
 
 #[test]
 fn every_example_of_the_page_is_read() {
@@ -20,7 +20,7 @@ fn every_example_of_the_page_is_read() {
         let config =
             PluginConfig::parse("plugin-config.md", example).unwrap_or_else(|error| panic!("{error}\n{example}"));
         for entry in config.plugins.values() {
-            let grants = entry.brokered_grants("plugin-config.md", vec![], &broker).unwrap();
+            let grants = NetworkGrants::brokered(&entry, "plugin-config.md", vec![], &broker).unwrap();
             slots += grants.credentials.len();
         }
         config.network.closed_ranges(&Environment::empty());

@@ -42,6 +42,10 @@ struct Shelf {
 impl Shelf {
     /// A library with the embedded expander `lot`, a folder, and a chain.
     async fn new(chain: &[&str], prepare: impl FnOnce(&Path), config: &str) -> Self {
+        Self::with(chain, prepare, config, false).await
+    }
+
+    async fn with(chain: &[&str], prepare: impl FnOnce(&Path), config: &str, in_background: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
         let (host, recorder) = host();
@@ -51,6 +55,7 @@ impl Shelf {
             embedded: vec![("lot", EMBEDDED.as_slice())],
             folder: Some(folder.path().to_owned()),
             config: PluginConfig::parse("plugins.yaml", &config).unwrap(),
+            in_background,
         };
         let library = Library::open(&host, &chain, options).await;
         Self { host, recorder, library, folder }
@@ -149,11 +154,31 @@ async fn at_start_a_bad_file_leaves_the_place_to_the_embedded_one() {
 }
 
 #[tokio::test]
+async fn in_the_background_the_old_one_serves_until_the_new_one_is_compiled() {
+    let shelf = Shelf::with(&["lot"], |_| {}, "", true).await;
+    shelf.write("lot.wasm", &scoring(9));
+    shelf.library.poll().await;
+    assert_eq!(shelf.score("lot").await, Ok(1.0), "a look does not wait for the compiler");
+    while shelf.score("lot").await == Ok(1.0) {
+        shelf.library.poll().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(shelf.score("lot").await, Ok(9.0));
+
+    shelf.write("lot.wasm", b"hello");
+    shelf.events();
+    while shelf.events().is_empty() {
+        shelf.library.poll().await;
+    }
+    assert_eq!(shelf.score("lot").await, Ok(9.0), "a bad file leaves the one that serves");
+}
+
+#[tokio::test]
 async fn an_expander_that_nobody_has_is_missing_until_its_file_comes() {
     let shelf = Shelf::new(&["mine", "lot"], |_| {}, "").await;
     let reason = "there is no file FOLDER/mine.wasm, and built in are lot";
     assert_eq!(shelf.score("mine").await, Err(format!("expander \"mine\" is not loaded: {reason}")));
-    assert_eq!(shelf.events()[1], format!("warning: no expander \"mine\": {reason}; the next in the chain decides"));
+    assert_eq!(shelf.events()[1], format!("warning: expander \"mine\" is not loaded: {reason}"));
 
     shelf.write("mine.wasm", &scoring(9));
     shelf.library.poll().await;

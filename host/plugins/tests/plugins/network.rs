@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use plimsoll_plugins::config::PluginConfig;
-use plimsoll_plugins::egress::{InProcess, Internet, InternetOptions, Resolver, Transport, TransportError};
+use plimsoll_plugins::egress::{
+    InProcess, Internet, InternetOptions, NetworkGrants, Resolver, Transport, TransportError,
+};
 use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::observer::Event;
 use plimsoll_plugins::{Pending, Provider};
@@ -75,7 +77,7 @@ async fn ask_with(guest: Guest, transport: Arc<dyn Transport>, grants: &str, lim
     let text = grants.replace("TOKEN", token.to_str().unwrap());
     let config = PluginConfig::parse("plugins.yaml", &text).unwrap();
     let (provider, recorder): (Provider, _) = provider(&guest, |options| {
-        options.grants = config.entry("guest").network_grants("plugins.yaml", vec![]).unwrap();
+        options.grants = NetworkGrants::of_this_machine(&config.entry("guest"), "plugins.yaml", vec![]).unwrap();
         options.transport = transport;
         options.limits = limits;
     })
@@ -122,11 +124,7 @@ async fn a_request_that_names_a_slot_is_signed() {
 #[rstest::rstest]
 #[case::host(asking(HTTPS, "api.utho.co", None), "HTTP-request-denied", "no grant covers it")]
 #[case::port(asking(HTTPS, "api.utho.com:8443", None), "HTTP-request-denied", "no grant covers it")]
-#[case::plain_text(
-    asking(HTTP, "api.utho.com", None),
-    "HTTP-request-denied",
-    "no grant covers it, and it is not encrypted"
-)]
+#[case::plain_text(asking(HTTP, "api.utho.com", None), "HTTP-request-denied", "no grant covers it")]
 #[case::slot(
     asking(HTTPS, "api.utho.com", Some(("x-autoscaler-credential", "root"))),
     "HTTP-request-denied",
@@ -232,7 +230,7 @@ async fn through_sockets(authority: &str, cidrs: &str, answer: &'static str) -> 
     let (port, seen) = server(answer).await;
     let grants = local_grants(port, cidrs);
     let entry = PluginConfig::parse("plugins.yaml", &grants).unwrap().entry("guest");
-    let policy = entry.network_grants("plugins.yaml", vec![]).unwrap().addresses;
+    let policy = NetworkGrants::of_this_machine(&entry, "plugins.yaml", vec![]).unwrap().addresses;
     let resolver = Arc::new(OneName("sim.internal", [127, 0, 0, 1].into()));
     let internet = Internet::new(policy, InternetOptions { resolver, ..InternetOptions::default() }).unwrap();
     let guest = asking(HTTP, &format!("{authority}:{port}"), None);

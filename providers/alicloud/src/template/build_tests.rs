@@ -70,7 +70,7 @@ fn shapes(
     assert_eq!((template.arch.as_str(), label(template, "kubernetes.io/arch")), (arch, Some(arch)));
     assert_eq!(label(template, "node.kubernetes.io/instance-type"), type_label);
     assert_eq!(label(template, "topology.kubernetes.io/zone"), None);
-    assert!(template.allocatable.is_empty(), "the host subtracts its own reserve");
+    assert!(template.allocatable.is_empty(), "all of the capacity");
 }
 
 #[test]

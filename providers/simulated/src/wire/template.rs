@@ -101,7 +101,7 @@ pub struct Template {
     pub zone: Option<String>,
     /// What the machine has: resource name and quantity text.
     pub capacity: BTreeMap<String, String>,
-    /// What pods may use; empty: the host subtracts its reserve.
+    /// What pods may use; empty: all of the capacity.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, String>,
     /// Node labels.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
+use plimsoll_grants::Generation;
 use secrecy::ExposeSecret as _;
 
 use self::call::Call;
@@ -24,15 +25,6 @@ use crate::clock::Clock;
 
 /// How the codes begin that are about the token of a temporary key: expired, malformed, another key's.
 const REFUSED_TOKEN: &[u8] = b"InvalidSecurityToken";
-
-/// Which of AliCloud's two signatures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Generation {
-    /// ACS3-HMAC-SHA256, in headers.
-    V3,
-    /// HMAC-SHA1, in the query. Only for RPC style operations.
-    V1,
-}
 
 /// Numbers that are used once. A seam: tests give known ones.
 pub(super) trait Nonces: Send + Sync {

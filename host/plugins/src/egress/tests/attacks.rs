@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::super::proxy::{NoProxy, Proxy};
 use super::*;
 use crate::credentials::{Bearer, Environment, Place};
 

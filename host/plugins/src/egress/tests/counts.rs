@@ -1,5 +1,7 @@
 //! Every request is counted once, by the entry that grants it.
 
+use plimsoll_grants::ActionGrant;
+
 use super::*;
 use crate::observer::{Observer, RequestOutcome, Requested};
 
@@ -67,7 +69,9 @@ async fn each_is_told_once(
 #[tokio::test]
 async fn a_credential_is_for_its_actions_only() {
     let mut grants = grants();
-    let ess = grants.credentials["ess"].clone().only_for(["DescribeScalingGroups".to_owned()]);
+    let ess = grants.credentials["ess"].clone().only_for(
+        ["DescribeScalingGroups", "Pools GET /clusters/*/nodepools"].map(|text| ActionGrant::parse(text).unwrap()),
+    );
     grants.credentials.insert("ess".into(), ess);
     let (egress, seen, recorder) = through(
         grants,
@@ -75,16 +79,21 @@ async fn a_credential_is_for_its_actions_only() {
         Arc::new(InProcess::new(|_| async { Response::default() })),
         Seen::default(),
     );
-    let asked = async |actions: &[&str]| {
+    let asked_at = async |method: &str, path: &str, actions: &[&str]| {
         let mut headers = vec![("x-autoscaler-credential", "ess")];
         headers.extend(actions.iter().map(|action| ("x-acs-action", *action)));
-        let request = request("POST", "https://ess.aliyuncs.com/", &headers).map(|()| empty());
+        let uri = format!("https://ess.aliyuncs.com{path}");
+        let request = request(method, &uri, &headers).map(|()| empty());
         egress.clone().exchange(request, waits()).await.is_ok()
     };
+    let asked = async |actions: &[&str]| asked_at("POST", "/", actions).await;
     assert!(asked(&["DescribeScalingGroups"]).await);
     assert!(!asked(&["RemoveInstances"]).await);
     assert!(!asked(&[]).await);
     assert!(!asked(&["DescribeScalingGroups", "RemoveInstances"]).await);
+    assert!(asked_at("GET", "/clusters/c1/nodepools", &["Pools"]).await);
+    // What is done is what the path says, whatever the request calls it.
+    assert!(!asked_at("DELETE", "/clusters/c1", &["DescribeScalingGroups"]).await);
     drop(seen);
     let denials: Vec<_> = recorder
         .take()
@@ -94,7 +103,16 @@ async fn a_credential_is_for_its_actions_only() {
             _ => None,
         })
         .collect();
-    assert_eq!(denials.len(), 3);
+    assert_eq!(denials.len(), 4);
+    assert_eq!(
+        denials[3],
+        (
+            "the credential \"ess\" is granted for the action DescribeScalingGroups, but not as DELETE /clusters/c1"
+                .to_owned(),
+            Some("plugins.utho.credentials.ess.actions".to_owned()),
+            Some("- DescribeScalingGroups DELETE /clusters/c1".to_owned()),
+        )
+    );
     assert_eq!(
         denials[0],
         (
@@ -106,5 +124,46 @@ async fn a_credential_is_for_its_actions_only() {
     assert_eq!(
         denials[1].0,
         "the credential \"ess\" is granted for some API actions only, and it names none in x-acs-action"
+    );
+}
+
+/// Writes down what spans tell.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<String>>);
+
+impl tracing::field::Visit for Told {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl tracing::Subscriber for Told {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        span.record(&mut self.clone());
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
+        values.record(&mut self.clone());
+    }
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_span_tells_of_each_request_but_neither_its_query_nor_its_signature() {
+    let told = Told::default();
+    let _guard = tracing::subscriber::set_default(told.clone());
+    let slot = [("x-autoscaler-credential", "api")];
+    counted("https://api.utho.com/v2/servers?key=private", &slot, answer(200, "private"), true).await;
+    assert_eq!(
+        *told.0.lock().unwrap(),
+        "plugin=utho method=GET host=\"api.utho.com\" path=\"/v2/servers\" status=200 outcome=\"answered\" "
     );
 }

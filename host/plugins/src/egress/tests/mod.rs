@@ -1,18 +1,18 @@
 mod attacks;
 mod counts;
-mod properties;
 mod renewal;
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use http_body_util::{Empty, Full};
 
 use std::time::Duration;
 
+use plimsoll_grants::{MOST_HEADERS, MOST_URL_BYTES};
 use tokio::time::Instant;
 use wasmtime_wasi_http::{RequestOptions, WasiHttpHooks as _};
 
-use super::check::{MOST_HEADERS, MOST_URL_BYTES, Permit};
 use super::outgoing::PATIENCE;
 use super::*;
 use crate::Pending;
@@ -53,6 +53,7 @@ fn grants() -> NetworkGrants {
             ("broken".to_owned(), credential(&["api.utho.com"], Arc::new(Broken))),
         ]),
         addresses: AddressPolicy::default(),
+        insecure_http: false,
         file: "plugins.yaml".to_owned(),
     }
 }
@@ -80,6 +81,12 @@ fn through(
     let recorder = Arc::new(Recorder::default());
     let log = Log::new("utho".into(), Level::Info, Arc::new(StoppedClock), recorder.clone());
     (Egress::new("utho".into(), grants, network, limits, log), seen, recorder)
+}
+
+/// What the operator was warned of.
+fn warnings(recorder: &Recorder) -> Vec<String> {
+    let events = recorder.take().into_iter();
+    events.filter_map(|event| if let Event::Warning { message, .. } = event { Some(message) } else { None }).collect()
 }
 
 fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Request<()> {
@@ -119,6 +126,7 @@ fn full(size: usize) -> WasiBody {
 #[case::user("GET", "https://me:pw@api.utho.com/", &[], "UserInfo")]
 #[case::empty_user("GET", "https://@api.utho.com/", &[], "UserInfo")]
 #[case::user_disguise("GET", "https://api.utho.com@evil.example/", &[], "UserInfo")]
+#[case::other_scheme("GET", "ftp://api.utho.com/", &[], "Scheme")]
 #[case::no_authority("GET", "/v2/x", &[], "NoAddress")]
 #[case::private_address("GET", "http://10.1.2.3:8080/", &[], "Address(ClosedAddress { address: 10.1.2.3, kind: \"a private address\" })")]
 #[case::decimal_address("GET", "http://167838211:8080/", &[], "Address(ClosedAddress { address: 10.1.2.3, kind: \"a private address\" })")]
@@ -175,9 +183,9 @@ fn without_grants_nothing_leaves() {
 #[case::plain_text(
     "http://api.utho.com/",
     &[],
-    "plugin \"utho\" asked for http://api.utho.com/ and was refused: no grant covers it, and it is not encrypted
+    "plugin \"utho\" asked for http://api.utho.com/ and was refused: no grant covers it
   plugins.yaml grants it: https://api.utho.com, https://*.aliyuncs.com, http://10.1.2.3:8080, https://[::1]
-  to allow it, add under plugins.utho.hosts:  - http://api.utho.com   (and beside hosts:  insecure-http: true)"
+  to allow it, add under plugins.utho.hosts:  - http://api.utho.com   (and beside hosts:  insecure-http: true, as it is not encrypted)"
 )]
 #[case::address(
     "http://10.1.2.3:8080/",
@@ -260,7 +268,7 @@ async fn a_credential_that_cannot_be_had_stops_the_request() {
 #[tokio::test]
 async fn a_request_body_has_an_end() {
     let limits = Limits { request_body_bytes: 10, ..Limits::default() };
-    let (egress, seen, _) = egress(grants(), &limits, Response::default());
+    let (egress, seen, recorder) = egress(grants(), &limits, Response::default());
     let send = |size| {
         let request = request("POST", "https://api.utho.com/", &[]).map(|()| full(size));
         egress.clone().exchange(request, waits())
@@ -268,19 +276,27 @@ async fn a_request_body_has_an_end() {
     send(10).await.unwrap();
     assert!(matches!(send(11).await.unwrap_err(), HttpError::HttpRequestBodySize(Some(10))));
     assert_eq!(seen.lock().unwrap().len(), 1);
+    let what = "its body has more than 10 bytes and was not sent; if it really needs that, raise \
+                plugins.utho.limits.request-kib";
+    assert_eq!(warnings(&recorder), [format!("plugin \"utho\", a request to https://api.utho.com: {what}")]);
 }
 
 #[tokio::test]
 async fn a_response_body_has_an_end() {
     let limits = Limits { response_body_bytes: 10, ..Limits::default() };
     for (size, fits) in [(10, true), (11, false)] {
-        let (egress, ..) = egress(grants(), &limits, Response::new(Bytes::from(vec![0; size])));
+        let (egress, _, recorder) = egress(grants(), &limits, Response::new(Bytes::from(vec![0; size])));
         let request = request("GET", "https://api.utho.com/", &[]).map(|()| empty());
         let body = egress.exchange(request, waits()).await.unwrap().into_body().collect().await;
         match body {
             Ok(body) => assert!(fits && body.to_bytes().len() == size),
             Err(error) => assert!(!fits && matches!(error, HttpError::HttpResponseBodySize(Some(10))), "{error}"),
         }
+        let what = "the response has more than 10 bytes and was cut; if it really needs that, raise \
+                    plugins.utho.limits.response-mib";
+        let told =
+            if fits { vec![] } else { vec![format!("plugin \"utho\", a request to https://api.utho.com: {what}")] };
+        assert_eq!(warnings(&recorder), told);
     }
 }
 

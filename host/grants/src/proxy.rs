@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use crate::credentials::Environment;
+use crate::environment::Environment;
 
 /// A proxy, and what is reached without it.
 #[derive(Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Proxy {
     }
 
     /// Address of the proxy, for the client.
-    pub(super) fn url(&self) -> &Url {
+    pub fn url(&self) -> &Url {
         &self.url
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let proxy = Proxy::from_environment(&environment).unwrap().unwrap();
         assert_eq!(proxy.url().as_str(), "http://proxy.corp:3128/");
         let host = Host::parse(host).unwrap();
-        assert_eq!(proxy.serves(&super::super::borrowed(&host)), served);
+        assert_eq!(proxy.serves(&crate::borrowed(&host)), served);
     }
 
     #[rstest::rstest]

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::{ConfigError, Place as Spot};
-use crate::credentials::{AccessKey, Generation, KeyConfig, KeyOrigin, Place, RamRole, Role, Rrsa, SignerConfig};
-use crate::egress::{Grant, HostPattern};
+use crate::action::ActionGrant;
+use crate::grant::{Grant, HostPattern};
+use crate::keys::{AccessKey, Generation, KeyConfig, KeyOrigin, Place, RamRole, Role, Rrsa, SignerConfig};
 
 /// How a credential signs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -34,7 +35,7 @@ pub struct CredentialEntry {
     /// Hosts that it may be used for.
     pub hosts: Vec<String>,
     /// API actions that it may be used for; none: any.
-    pub actions: Option<Vec<String>>,
+    pub actions: Option<Vec<ActionGrant>>,
 }
 
 const EXAMPLE: &str = "credentials:\n  api: {kind: bearer, file: /var/run/secrets/token, hosts: [api.example.com]}";
@@ -69,7 +70,7 @@ const RAM_ROLE: &str = "credentials:
 pub(super) struct RawCredential {
     kind: Spanned<CredentialKind>,
     hosts: Vec<Spanned<String>>,
-    actions: Option<Vec<String>>,
+    actions: Option<Vec<Spanned<String>>>,
     file: Option<PathBuf>,
     env: Option<String>,
     user: Option<String>,
@@ -152,9 +153,24 @@ impl Reader<'_> {
             }
             hosts.push(text.clone());
         }
-        let actions = raw.actions.clone();
+        let actions = raw.actions.as_ref().map(|actions| self.actions(actions)).transpose()?;
         let signer = self.signer(raw)?;
         Ok(CredentialEntry { signer, hosts, actions })
+    }
+
+    fn actions(&self, actions: &[Spanned<String>]) -> Read<Vec<ActionGrant>> {
+        let read = |(index, text): (usize, &Spanned<String>)| {
+            let fail = |error| {
+                self.fail(
+                    text,
+                    &format!("actions[{index}]"),
+                    format!("{:?} is no action: {error}", text.value),
+                    ALICLOUD,
+                )
+            };
+            ActionGrant::parse(&text.value).map_err(fail)
+        };
+        actions.iter().enumerate().map(read).collect()
     }
 
     fn signer(&self, raw: RawCredential) -> Read<SignerConfig> {

@@ -16,10 +16,10 @@ RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 -Cllvm-args=-sanitizer-coverage-trace-compares" \
     cargo build --release --target "$platform" --bins
 
-[ $# -gt 0 ] || set -- grant address config
+[ $# -gt 0 ] || set -- grant address request ranges config
 for name in "$@"; do
     mkdir -p "corpus/$name" "artifacts/$name"
     echo "== $name for $seconds seconds"
     "target/$platform/release/$name" "corpus/$name" "seeds/$name" \
-        -max_total_time="$seconds" -artifact_prefix="artifacts/$name/" -print_final_stats=1 -verbosity=0
+        -max_total_time="$seconds" -artifact_prefix="artifacts/$name/" -print_final_stats=1 -print_funcs=0 -verbosity=0
 done

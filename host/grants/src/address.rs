@@ -83,7 +83,7 @@ impl std::error::Error for ClosedAddress {}
 
 impl AddressPolicy {
     /// Everything is open: for the host's own requests, never for those of a plug-in.
-    pub(crate) fn everything() -> Self {
+    pub fn everything() -> Self {
         let all = [IpNet::V4(v4(0, 0, 0, 0, 0)), IpNet::V6(v6([0; 4], 0, 0))];
         Self { opened: all.into(), closed: vec![] }
     }
@@ -97,12 +97,14 @@ impl AddressPolicy {
         if self.opened.iter().any(|range| range.contains(&plain)) {
             return Ok(());
         }
-        let kind = if self.closed.iter().any(|range| range.contains(&plain)) {
+        // Where a packet to it ends.
+        let end = translated(plain).map_or(plain, IpAddr::V4);
+        let kind = if self.closed.iter().any(|range| range.contains(&plain) || range.contains(&end)) {
             Some("an address of the cluster itself")
         } else {
-            match plain {
-                IpAddr::V4(plain) => closed_v4(plain),
-                IpAddr::V6(plain) => closed_v6(plain),
+            match end {
+                IpAddr::V4(end) => closed_v4(end),
+                IpAddr::V6(end) => closed_v6(end),
             }
         };
         kind.map_or(Ok(()), |kind| Err(ClosedAddress { address, kind }))
@@ -113,14 +115,17 @@ fn closed_v4(address: Ipv4Addr) -> Option<&'static str> {
     CLOSED_V4.iter().find(|(range, _)| range.contains(&address)).map(|(_, kind)| *kind)
 }
 
-fn closed_v6(address: Ipv6Addr) -> Option<&'static str> {
+/// The IPv4 address behind a translator, for an address that leads to one.
+fn translated(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
     let [_, b, c, _, _, _, y, z] = address.segments();
     if NAT64.contains(&address) {
-        return closed_v4(join(y, z));
+        return Some(join(y, z));
     }
-    if SIX_TO_FOUR.contains(&address) {
-        return closed_v4(join(b, c));
-    }
+    SIX_TO_FOUR.contains(&address).then(|| join(b, c))
+}
+
+fn closed_v6(address: Ipv6Addr) -> Option<&'static str> {
     let kind = CLOSED_V6.iter().find(|(range, _)| range.contains(&address)).map(|(_, kind)| *kind);
     kind.or_else(|| (!GLOBAL_V6.contains(&address)).then_some("an address that is not routed publicly"))
 }
@@ -193,6 +198,9 @@ mod tests {
     #[case::opened_but_mapped("::ffff:10.9.1.1", true)]
     #[case::beside_opened("10.10.0.1", false)]
     #[case::closed_by_the_cluster("8.8.8.8", false)]
+    #[case::closed_by_the_cluster_but_mapped("::ffff:8.8.8.8", false)]
+    #[case::closed_by_the_cluster_but_translated("64:ff9b::8.8.8.8", false)]
+    #[case::closed_by_the_cluster_but_tunnelled("2002:808:808::1", false)]
     #[case::public("8.8.4.4", true)]
     fn the_operator_opens_and_closes_ranges(#[case] address: &str, #[case] allowed: bool) {
         let policy =

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::key::{AccessKey, KeyConfig, KeyOrigin, METADATA, RamRole, Role, Rrsa, STS};
-use super::place::Place;
+use crate::keys::{AccessKey, KeyConfig, KeyOrigin, METADATA, Place, RamRole, Role, Rrsa, STS};
 
 /// Environment variables: the process's own, or given ones. Clones see the same.
 #[derive(Clone)]
@@ -196,3 +195,7 @@ fn sts(environment: &Environment) -> String {
         None => STS.to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::{ConfigError, error, range};
-use crate::credentials::Environment;
-use crate::egress::{Alias, InternetOptions, NoProxy, Proxy};
+use crate::alias::Alias;
+use crate::environment::Environment;
+use crate::proxy::{NoProxy, Proxy};
 
 /// How the host reaches the internet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -93,26 +94,6 @@ pub(super) fn read(file: &str, raw: RawNetwork) -> Result<NetworkConfig, ConfigE
 }
 
 impl NetworkConfig {
-    /// How to reach the internet. Reads the file of roots.
-    ///
-    /// # Errors
-    /// If that cannot be read, or the environment's proxy makes no sense.
-    pub fn internet_options(&self, environment: &Environment) -> Result<InternetOptions, String> {
-        let proxy = match &self.proxy {
-            ProxyConfig::Direct => None,
-            ProxyConfig::Environment => Proxy::from_environment(environment)
-                .map_err(|error| format!("HTTPS_PROXY or NO_PROXY cannot be used: {error}"))?,
-            ProxyConfig::Given(proxy) => Some(proxy.clone()),
-        };
-        let roots = |path: &PathBuf| {
-            let fail = |error| format!("network.extra-ca-file: {} cannot be read: {error}", path.display());
-            std::fs::read(path).map_err(fail)
-        };
-        let extra_roots_pem = self.extra_ca_file.as_ref().map(roots).transpose()?;
-        let aliases = self.host_aliases.clone();
-        Ok(InternetOptions { extra_roots_pem, aliases, proxy, ..InternetOptions::default() })
-    }
-
     /// Ranges that no plug-in may reach: the cluster's, and the address of the API server.
     pub fn closed_ranges(&self, environment: &Environment) -> Vec<IpNet> {
         let server = environment.get("KUBERNETES_SERVICE_HOST").and_then(|host| host.parse::<IpAddr>().ok());

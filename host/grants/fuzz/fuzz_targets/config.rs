@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_plugins::PluginConfig;
+use plimsoll_grants::PluginConfig;
 
 fuzz_target!(|text: &str| {
     match PluginConfig::parse("plugins.yaml", text) {

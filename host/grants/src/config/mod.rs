@@ -23,7 +23,6 @@ mod network;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -33,10 +32,8 @@ pub use self::credential::{CredentialEntry, CredentialKind};
 use self::credential::{RawCredential, Reader};
 use self::network::RawNetwork;
 pub use self::network::{NetworkConfig, ProxyConfig};
-use crate::credentials::{Broker, Credential};
-use crate::egress::{AddressPolicy, Grant, InternetOptions, NetworkGrants};
-use crate::limits::Limits;
-use crate::plugin::Kind;
+use crate::grant::Grant;
+use crate::kind::Kind;
 
 /// Most and least memory that can be set, in MiB.
 const MEMORY_MIB: std::ops::RangeInclusive<u32> = 1..=4096;
@@ -56,6 +53,8 @@ pub struct Entry {
     pub kind: Option<Kind>,
     /// Places that it may talk to.
     pub hosts: Vec<Grant>,
+    /// Whether places without encryption may be among them.
+    pub insecure_http: bool,
     /// Credentials by slot.
     pub credentials: BTreeMap<String, CredentialEntry>,
     /// Its settings.
@@ -70,63 +69,6 @@ pub struct Entry {
     pub response_mib: Option<u32>,
     /// Address ranges that are opened for it.
     pub cidrs: Vec<IpNet>,
-}
-
-impl Entry {
-    /// Its limits, with the host's defaults.
-    pub fn limits(&self) -> Limits {
-        let mut limits = Limits::default();
-        if let Some(mib) = self.memory_mib.and_then(|mib| usize::try_from(mib).ok()) {
-            limits.memory_bytes = mib << 20;
-        }
-        let size =
-            |value: Option<u32>, shift: u32| value.and_then(|value| usize::try_from(value).ok()?.checked_shl(shift));
-        limits.request_body_bytes = size(self.request_kib, 10).unwrap_or(limits.request_body_bytes);
-        limits.response_body_bytes = size(self.response_mib, 20).unwrap_or(limits.response_body_bytes);
-        if let Some(seconds) = self.call_seconds {
-            (limits.read, limits.write) = (Duration::from_secs(seconds.into()), Duration::from_secs(seconds.into()));
-        }
-        limits
-    }
-
-    /// Its grants on the network, with this machine's clock, environment and network for its credentials. `closed`:
-    /// ranges that no plug-in may reach: pods, services, nodes.
-    ///
-    /// # Errors
-    /// As [`Self::brokered_grants`], and if the network cannot be set up.
-    pub fn network_grants(&self, file: &str, closed: Vec<IpNet>) -> Result<NetworkGrants, String> {
-        if self.credentials.is_empty() {
-            return Ok(self.grants_without_credentials(file, closed));
-        }
-        let broker = Broker::of_this_machine(InternetOptions::default()).map_err(|error| error.to_string())?;
-        self.brokered_grants(file, closed, &broker)
-    }
-
-    /// Its grants on the network, with credentials of this broker.
-    ///
-    /// # Errors
-    /// If a credential should come from the environment, and that speaks of none.
-    pub fn brokered_grants(&self, file: &str, closed: Vec<IpNet>, broker: &Broker) -> Result<NetworkGrants, String> {
-        let mut grants = self.grants_without_credentials(file, closed);
-        for (slot, entry) in &self.credentials {
-            let signer = broker.signer(&entry.signer).map_err(|error| format!("credential {slot:?}: {error}"))?;
-            let mut credential = Credential::new(entry.hosts.iter().map(String::as_str), signer)?;
-            if let Some(actions) = &entry.actions {
-                credential = credential.only_for(actions.iter().cloned());
-            }
-            grants.credentials.insert(slot.clone(), credential);
-        }
-        Ok(grants)
-    }
-
-    fn grants_without_credentials(&self, file: &str, closed: Vec<IpNet>) -> NetworkGrants {
-        NetworkGrants {
-            hosts: self.hosts.clone(),
-            credentials: BTreeMap::new(),
-            addresses: AddressPolicy { opened: self.cidrs.clone(), closed },
-            file: file.to_owned(),
-        }
-    }
 }
 
 /// The file.
@@ -341,6 +283,7 @@ impl Place<'_> {
             file: raw.file,
             kind: raw.kind,
             hosts,
+            insecure_http: raw.insecure_http,
             credentials,
             settings: raw.settings,
             memory_mib: limit(raw.limits.memory_mib, "memory-mib", MEMORY_MIB)?,
@@ -398,8 +341,7 @@ plugins:
         let settings: Vec<_> = utho.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(settings, [("dc", "innoida"), ("page-size", "100"), ("strict", "true"), ("version", "1.10")]);
         assert_eq!(utho.cidrs.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.20.0.0/16", "10.1.1.1/32"]);
-        let limits = config.entry("utho").limits();
-        assert_eq!((limits.memory_bytes, limits.read), (64 << 20, Duration::from_secs(20)));
+        assert_eq!((utho.memory_mib, utho.call_seconds, utho.insecure_http), (Some(64), Some(20), true));
         assert_eq!(config.entry("least-waste"), Entry::default());
         assert_eq!(config.entry("not mentioned"), Entry::default());
     }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_plugins::egress::Grant;
+use plimsoll_grants::Grant;
 
 fuzz_target!(|input: (&str, bool)| {
     let (text, insecure) = input;

@@ -48,14 +48,16 @@ impl Scheme {
 
 /// Which hosts an entry names.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum HostPattern {
+pub enum HostPattern {
+    /// This one.
     Exactly(Host),
     /// Everything that ends in a dot and this.
     Below(String),
 }
 
 impl HostPattern {
-    pub(crate) fn covers(&self, host: &Host<&str>) -> bool {
+    /// Whether this host is one of them.
+    pub fn covers(&self, host: &Host<&str>) -> bool {
         match (self, host) {
             (Self::Exactly(granted), asked) => borrowed(granted) == *asked,
             (Self::Below(suffix), Host::Domain(asked)) => {
@@ -65,9 +67,11 @@ impl HostPattern {
         }
     }
 
+    /// Reads a name such as `api.example.com` or `*.example.com`, or an address.
+    ///
     /// # Errors
     /// What is wrong with the text.
-    pub(crate) fn parse(text: &str) -> Result<Self, GrantError> {
+    pub fn parse(text: &str) -> Result<Self, GrantError> {
         let (suffix, wild) = match text.strip_prefix("*.") {
             Some(suffix) => (suffix, true),
             None => (text, false),
@@ -176,7 +180,7 @@ impl Grant {
     }
 
     /// Whether everything that `other` grants is granted by this entry too.
-    pub(crate) fn includes(&self, other: &Grant) -> bool {
+    pub fn includes(&self, other: &Grant) -> bool {
         let host = match (&self.host, &other.host) {
             (HostPattern::Below(wide), HostPattern::Below(narrow)) => {
                 wide == narrow || HostPattern::Below(wide.clone()).covers(&Host::Domain(narrow))
@@ -211,13 +215,13 @@ impl Grant {
 
 /// A name without the dot that says it is complete; `None` if a label is empty. `a.example.` and `a.example` are one host,
 /// and must be one for grants, credentials and certificates.
-pub(super) fn relative(name: &str) -> Option<&str> {
+pub(crate) fn relative(name: &str) -> Option<&str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.split('.').all(|label| !label.is_empty()).then_some(name)
 }
 
 /// The same host without owning it.
-pub(crate) fn borrowed(host: &Host) -> Host<&str> {
+pub fn borrowed(host: &Host) -> Host<&str> {
     match host {
         Host::Domain(name) => Host::Domain(name),
         Host::Ipv4(address) => Host::Ipv4(*address),

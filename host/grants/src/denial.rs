@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde::Serialize;
-use wasmtime_wasi_http::Error as HttpError;
 
-use super::address::ClosedAddress;
+use crate::address::ClosedAddress;
+use crate::grant::Grant;
 
 /// Longest path in a message.
 const MOST_PATH: usize = 48;
@@ -19,6 +19,8 @@ pub enum Refusal {
     TooLong,
     /// It is no address.
     NoAddress,
+    /// Neither `https` nor `http`.
+    Scheme,
     /// The address holds a user name or password.
     UserInfo,
     /// No entry of `hosts` covers it.
@@ -52,6 +54,15 @@ pub enum Refusal {
         /// The action; empty: none is named.
         action: String,
     },
+    /// The credential may be used for this API action, but not with this method and path.
+    Route {
+        /// The credential.
+        slot: String,
+        /// The action.
+        action: String,
+        /// Method and path.
+        route: String,
+    },
     /// The request does not fit the way in which it would be signed.
     Unsignable(String),
     /// The credential may not be used for this host.
@@ -64,35 +75,16 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the guest is told.
-    pub(super) fn code(&self) -> HttpError {
-        match self {
-            Self::Method => HttpError::HttpRequestMethodInvalid,
-            Self::TooLong => HttpError::HttpRequestUriTooLong,
-            Self::NoAddress | Self::UserInfo => HttpError::HttpRequestUriInvalid,
-            Self::Address(_) => HttpError::DestinationIpProhibited,
-            Self::TooManyHeaders => HttpError::HttpRequestHeaderSectionSize(None),
-            Self::NoGrant { .. }
-            | Self::Authorization
-            | Self::Header(_)
-            | Self::Action { .. }
-            | Self::Unsignable(_)
-            | Self::TwoSlots
-            | Self::UnknownSlot { .. }
-            | Self::SlotElsewhere { .. } => HttpError::HttpRequestDenied,
-        }
-    }
-
     fn reason(&self) -> String {
         match self {
             Self::Method => "this method is not passed on".to_owned(),
             Self::TooLong => "the address is too long".to_owned(),
             Self::NoAddress => "this is no address".to_owned(),
+            Self::Scheme => "it is neither https nor http".to_owned(),
             Self::UserInfo => {
                 "the address holds a user name or password; credentials are granted, not carried".to_owned()
             }
-            Self::NoGrant { encrypted: true, .. } => "no grant covers it".to_owned(),
-            Self::NoGrant { encrypted: false, .. } => "no grant covers it, and it is not encrypted".to_owned(),
+            Self::NoGrant { .. } => "no grant covers it".to_owned(),
             Self::Address(closed) => closed.to_string(),
             Self::TooManyHeaders => "it has too many headers, or too long ones".to_owned(),
             Self::Authorization => {
@@ -105,6 +97,9 @@ impl Refusal {
                 )
             }
             Self::Action { slot, action } => format!("the credential {slot:?} is not granted for the action {action}"),
+            Self::Route { slot, action, route } => {
+                format!("the credential {slot:?} is granted for the action {action}, but not as {route}")
+            }
             Self::Unsignable(reason) => reason.clone(),
             Self::TwoSlots => "it names two credentials".to_owned(),
             Self::UnknownSlot { slot, .. } => format!("it names the credential {slot:?}, which is not granted"),
@@ -112,13 +107,16 @@ impl Refusal {
         }
     }
 
-    /// Keys below the plug-in's entry, and what to add there.
-    fn fix(&self) -> Option<(String, String)> {
+    /// Keys below the plug-in's entry, and what to add there. `insecure_http` as the entry has it now.
+    fn fix(&self, insecure_http: bool) -> Option<(String, String)> {
         match self {
-            Self::NoGrant { entry, encrypted: true } => Some(("hosts".to_owned(), format!("- {entry}"))),
-            Self::NoGrant { entry, encrypted: false } => {
-                Some(("hosts".to_owned(), format!("- {entry}   (and beside hosts:  insecure-http: true)")))
+            Self::NoGrant { entry, encrypted } if *encrypted || insecure_http => {
+                Some(("hosts".to_owned(), format!("- {entry}")))
             }
+            Self::NoGrant { entry, .. } => Some((
+                "hosts".to_owned(),
+                format!("- {entry}   (and beside hosts:  insecure-http: true, as it is not encrypted)"),
+            )),
             Self::Address(closed) => {
                 let prefix = if closed.address.is_ipv4() { 32 } else { 128 };
                 Some(("cidrs".to_owned(), format!("- {}/{prefix}", closed.address)))
@@ -129,6 +127,9 @@ impl Refusal {
             )),
             Self::Action { slot, action } if !action.is_empty() => {
                 Some((format!("credentials.{slot}.actions"), format!("- {action}")))
+            }
+            Self::Route { slot, action, route } => {
+                Some((format!("credentials.{slot}.actions"), format!("- {action} {route}")))
             }
             Self::SlotElsewhere { slot, host } => Some((format!("credentials.{slot}.hosts"), format!("- {host}"))),
             _ => None,
@@ -157,16 +158,21 @@ pub struct Denial {
     pub fix_entry: Option<String>,
 }
 
+/// What the plug-in is granted, for the message.
+#[derive(Clone, Copy, Debug)]
+pub struct Granted<'a> {
+    /// Places that it may talk to.
+    pub hosts: &'a [Grant],
+    /// Whether they may be without encryption.
+    pub insecure_http: bool,
+    /// File that says so; empty if there is none.
+    pub file: &'a str,
+}
+
 impl Denial {
-    pub(super) fn new(
-        plugin: &str,
-        method: &str,
-        uri: &http::Uri,
-        refusal: Refusal,
-        granted: Vec<String>,
-        file: &str,
-    ) -> Self {
-        let (fix_key, fix_entry) = match refusal.fix() {
+    /// A request of `plugin` that was refused.
+    pub fn new(plugin: &str, method: &str, uri: &http::Uri, refusal: &Refusal, granted: Granted<'_>) -> Self {
+        let (fix_key, fix_entry) = match refusal.fix(granted.insecure_http) {
             Some((key, entry)) => (Some(format!("plugins.{plugin}.{key}")), Some(entry)),
             None => (None, None),
         };
@@ -175,8 +181,8 @@ impl Denial {
             method: method.to_owned(),
             url: short(uri),
             reason: refusal.reason(),
-            granted,
-            file: file.to_owned(),
+            granted: granted.hosts.iter().map(ToString::to_string).collect(),
+            file: granted.file.to_owned(),
             fix_key,
             fix_entry,
         }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::Host;
 
-use super::grant::HostPattern;
+use crate::grant::HostPattern;
 
 /// A name, or all names below one, and where connections to it go.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ impl Alias {
     }
 
     /// Where connections to a name go, if this alias is about it.
-    pub(super) fn of(&self, name: &str) -> Option<SocketAddr> {
+    pub fn of(&self, name: &str) -> Option<SocketAddr> {
         self.names.covers(&Host::Domain(name)).then_some(self.address)
     }
 }
