@@ -21,6 +21,7 @@ impl Observer for PluginMetrics {
             Event::Denied { denial } => (denial.plugin.as_str(), "denied"),
             Event::CallFailed { plugin, .. } => (plugin.as_str(), "call-failed"),
             Event::Started { plugin, .. } => (plugin.as_str(), "started"),
+            Event::Recovered { plugin, .. } => (plugin.as_str(), "recovered"),
             Event::BackingOff { plugin, .. } => (plugin.as_str(), "backing-off"),
             Event::Quarantined { plugin, .. } => (plugin.as_str(), "quarantined"),
             Event::Loaded { plugin, .. } => (plugin.as_str(), "loaded"),
