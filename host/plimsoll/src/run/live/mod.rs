@@ -25,8 +25,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
-use crate::providers::Slot;
-use crate::{flags, signals};
+use crate::slot::Slot;
+use crate::{flags, providers, signals};
 use options::Options;
 use pauses::Pauses;
 use stop::Stop;
@@ -67,7 +67,7 @@ pub(super) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let observer = signals.observing(Arc::new(events.clone()));
     let host = expanders::host_for(matches, None, &events, observer)?;
     let library = expanders::library(&host, &settings.expander, matches, &events).await?;
-    let slot = Slot::new(matches, &host, clock)?;
+    let slot = providers::slot(matches, &host, clock)?;
     let stop = Stop::listen().context("cannot listen to signals").map_err(Exit::failed)?;
 
     let leadership = candidate.as_ref().map(Candidate::leadership);
@@ -268,7 +268,10 @@ impl Process {
             return;
         }
         match self.slot.poll().await {
-            Ok(Some(provider)) => self.driver.clouds.replace(provider),
+            Ok(Some(arrival)) => {
+                self.driver.clouds.replace(arrival.provider);
+                arrival.words.into_iter().for_each(|words| self.events.turn(words));
+            }
             Ok(None) => {}
             Err(why) => self.events.add(why),
         }
@@ -288,6 +291,7 @@ impl Process {
         };
         let mut turned = self.driver.turn(now, &self.live, &mut self.store, look).await;
         turned.troubles.extend(self.live.troubles().into_iter().chain(self.events.take()));
+        self.events.take_turns().iter().for_each(|text| tracing::info!("{text}"));
         self.signals.ended(now, &self.driver, &turned).await;
         let Seen { events, document, wishes, leavers } = turned.seen;
         events.into_iter().for_each(|event| self.recorder.record(event));
