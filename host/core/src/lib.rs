@@ -11,6 +11,7 @@
 //! carries out its actions. The same inputs give the same plan, so that a run can be recorded, replayed and explained.
 //! What one loop must know of the ones before is in [`memory::Memory`].
 
+pub mod backoff;
 pub mod cloud;
 pub mod control_loop;
 pub mod drain;
@@ -34,7 +35,7 @@ pub mod templates;
 pub mod utilization;
 mod words;
 
-pub use control_loop::{Action, Loop, Outcome, Phase, Step};
+pub use control_loop::{Action, Eviction, Loop, Outcome, Phase, Step};
 pub use memory::Memory;
 pub use observation::Observation;
 pub use plan::Plan;

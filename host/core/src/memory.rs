@@ -1,27 +1,15 @@
 //! What one loop leaves to the next.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use plimsoll_model::{Template, Time};
+use plimsoll_model::Template;
 use serde::{Deserialize, Serialize};
 
+use crate::backoff::Wider;
 use crate::cloud::{GroupId, InstanceId};
 use crate::ledger::Ledger;
-use crate::settings::Settings;
 
-/// A group that is left alone for a while after a failure.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Backoff {
-    /// How long this time.
-    pub duration: Duration,
-    /// Until when, in milliseconds since the epoch.
-    pub until_ms: i64,
-    /// When the last failure was, in milliseconds since the epoch.
-    pub failed_at_ms: i64,
-    /// What happened, for people.
-    pub reason: String,
-}
+pub use crate::backoff::Backoff;
 
 /// How far the removal of a node is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -32,6 +20,8 @@ pub enum Stage {
     Settling(i64),
     /// Evictions are under way since this time (milliseconds since the epoch).
     Draining(i64),
+    /// Nothing is on it any more; annotations hold its deletion since this time (milliseconds since the epoch).
+    Held(i64),
     /// The cloud was asked to delete it at this time (milliseconds since the epoch).
     Deleting(i64),
 }
@@ -45,6 +35,9 @@ pub struct Removal {
     pub instance: InstanceId,
     /// Whether pods have to move.
     pub drain: bool,
+    /// Whether somebody else had cordoned it before: then it stays cordoned if it stays.
+    #[serde(default)]
+    pub cordoned_before: bool,
     /// Stage.
     pub stage: Stage,
 }
@@ -60,6 +53,17 @@ pub struct Stray {
     pub asked_ms: Option<i64>,
 }
 
+/// When something last happened to a group, in milliseconds since the epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LastTimes {
+    /// It grew.
+    pub scale_up_ms: Option<i64>,
+    /// The removal of one of its nodes began.
+    pub scale_down_ms: Option<i64>,
+    /// The removal of one of its nodes failed.
+    pub scale_down_failure_ms: Option<i64>,
+}
+
 /// What one loop leaves to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
@@ -67,6 +71,12 @@ pub struct Memory {
     pub ledger: Ledger,
     /// Groups that are left alone for a while.
     pub backoff: BTreeMap<GroupId, Backoff>,
+    /// Zones, machine types and the like that are left alone for a while.
+    #[serde(default)]
+    pub wider_backoff: Vec<Wider>,
+    /// How often in a row a group failed in a way that should pass.
+    #[serde(default)]
+    pub passing_failures: BTreeMap<GroupId, u32>,
     /// Since when nodes are unneeded, by node name, in milliseconds since the epoch.
     pub unneeded_since_ms: BTreeMap<String, i64>,
     /// Nodes on their way out, by node name.
@@ -83,61 +93,14 @@ pub struct Memory {
     pub last_scale_down_ms: Option<i64>,
     /// When a removal last failed, in milliseconds since the epoch.
     pub last_scale_down_failure_ms: Option<i64>,
+    /// The same by group.
+    #[serde(default)]
+    pub last_of_group: BTreeMap<GroupId, LastTimes>,
+    /// Whether a loop was played with this memory: what it does not know, nobody does.
+    #[serde(default)]
+    pub played: bool,
     /// Templates made from real nodes of groups that may be empty now. Not kept over a restart: they refer to the
     /// cluster in memory.
     #[serde(skip)]
     pub templates: BTreeMap<GroupId, Template>,
-}
-
-impl Memory {
-    /// The back-off that holds a group now, if one does.
-    pub fn backed_off(&self, group: &GroupId, at: Time) -> Option<&Backoff> {
-        self.backoff.get(group).filter(|backoff| at.millis() <= backoff.until_ms)
-    }
-
-    /// Writes down a failed scale-up of a group. The wait doubles when the group fails again after it ran out, up to the
-    /// cap, and starts small after a long time without failure (the peer's rule).
-    pub fn back_off(&mut self, group: &GroupId, at: Time, reason: String, settings: &Settings) {
-        let initial = settings.initial_node_group_backoff;
-        let duration = match self.backoff.get(group) {
-            Some(old) if at.since(Time::from_millis(old.failed_at_ms)) > settings.node_group_backoff_reset => initial,
-            Some(old) if old.until_ms < at.millis() => (old.duration * 2).min(settings.max_node_group_backoff),
-            Some(old) => old.duration,
-            None => initial,
-        };
-        let backoff = Backoff { duration, until_ms: (at + duration).millis(), failed_at_ms: at.millis(), reason };
-        self.backoff.insert(group.clone(), backoff);
-    }
-
-    /// Forgets what is too old to matter.
-    pub fn forget(&mut self, at: Time, settings: &Settings) {
-        self.backoff.retain(|_, backoff| {
-            at.since(Time::from_millis(backoff.failed_at_ms)) <= settings.node_group_backoff_reset
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn back_off_follows_the_peer() {
-        // Appendix B.2 of the behavioural reference: 5, 30, 180 minutes.
-        let settings = Settings::default();
-        let group = GroupId::from("a");
-        let mut memory = Memory::default();
-        let minute = |m: i64| Time::from_millis(m * 60_000);
-        let mut fail = |at: i64| {
-            memory.back_off(&group, minute(at), String::new(), &settings);
-            memory.backoff[&group].until_ms / 60_000 - at
-        };
-        assert_eq!(fail(0), 5);
-        assert_eq!(fail(3), 5, "failure while backed off: the same again");
-        assert_eq!(fail(9), 10);
-        assert_eq!(fail(20), 20);
-        assert_eq!(fail(41), 30, "the cap");
-        assert_eq!(fail(72), 30);
-        assert_eq!(fail(72 + 181), 5, "forgotten");
-    }
 }

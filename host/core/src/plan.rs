@@ -155,6 +155,8 @@ pub enum IgnoreReason {
     DaemonSet,
     /// It is younger than its delay.
     Young(Duration),
+    /// Its scheduler is not one of `allowed-scheduler-names`.
+    OtherScheduler,
     /// It is being deleted.
     Deleting,
     /// It ended.
@@ -169,6 +171,7 @@ impl fmt::Display for IgnoreReason {
             Self::Expendable => write!(f, "its priority is below expendable-pods-priority-cutoff"),
             Self::DaemonSet => write!(f, "it belongs to a DaemonSet"),
             Self::Young(delay) => write!(f, "it is younger than new-pod-scale-up-delay ({}s)", delay.as_secs()),
+            Self::OtherScheduler => write!(f, "its scheduler is not among allowed-scheduler-names"),
             Self::Deleting => write!(f, "it is being deleted"),
             Self::Ended => write!(f, "it has ended"),
         }

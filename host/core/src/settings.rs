@@ -44,6 +44,8 @@ pub struct Settings {
     pub new_pod_scale_up_delay: Duration,
     /// `bypassed-scheduler-names`: pods of these schedulers count as unschedulable before they have been looked at.
     pub bypassed_schedulers: Vec<String>,
+    /// `allowed-scheduler-names`: pods of other schedulers are none of our business; empty: all are.
+    pub allowed_schedulers: Vec<String>,
     /// `expendable-pods-priority-cutoff`: pods below this never cause growth and never block removal.
     pub expendable_pods_priority_cutoff: i32,
     /// `enforce-node-group-min-size`: grow groups that are below their least size.
@@ -68,6 +70,8 @@ pub struct Settings {
     pub max_node_group_backoff: Duration,
     /// `node-group-backoff-reset-timeout`.
     pub node_group_backoff_reset: Duration,
+    /// `force-delete-unregistered-nodes`: machines that never became nodes go even if their group falls below its least size.
+    pub force_delete_unregistered_nodes: bool,
     /// `scale-down-enabled`.
     pub scale_down_enabled: bool,
     /// `scale-down-unready-enabled`.
@@ -78,6 +82,8 @@ pub struct Settings {
     pub scale_down_delay_after_delete: Duration,
     /// `scale-down-delay-after-failure`.
     pub scale_down_delay_after_failure: Duration,
+    /// `scale-down-delay-type-local`: those three waits hold the group that they are about, not all of them.
+    pub scale_down_delay_type_local: bool,
     /// `scale-down-unneeded-time`.
     pub scale_down_unneeded_time: Duration,
     /// `scale-down-unready-time`.
@@ -110,6 +116,18 @@ pub struct Settings {
     pub max_pod_eviction_time: Duration,
     /// `node-delete-delay-after-taint`: how long a tainted node settles before the last check.
     pub node_delete_delay_after_taint: Duration,
+    /// `drain-priority-config`: pods leave in groups, those of the lowest priority first, each with a cap on the time that
+    /// a pod of it may take to end (zero: none). In ascending order; empty: all pods leave at once.
+    pub drain_priorities: Vec<(i32, Duration)>,
+    /// `daemonset-eviction-for-empty-nodes`: DaemonSet pods of a node without others are evicted before it goes.
+    pub daemon_set_eviction_for_empty_nodes: bool,
+    /// `daemonset-eviction-for-occupied-nodes`: DaemonSet pods are evicted together with the others.
+    pub daemon_set_eviction_for_occupied_nodes: bool,
+    /// `node-deletion-delay-timeout`: how long annotations may hold the deletion of an emptied node.
+    pub node_deletion_delay_timeout: Duration,
+    /// `node-deletion-candidate-ttl`: after a restart without memory, soft taints younger than this say since when their
+    /// nodes are unneeded. Zero: they say nothing.
+    pub node_deletion_candidate_ttl: Duration,
     /// `cordon-node-before-terminating`.
     pub cordon_node_before_terminating: bool,
     /// `namespace`: where the autoscaler's own objects are.
@@ -142,6 +160,7 @@ impl Default for Settings {
             max_total_unready_percentage: 45.0,
             new_pod_scale_up_delay: Duration::ZERO,
             bypassed_schedulers: vec![],
+            allowed_schedulers: vec![],
             expendable_pods_priority_cutoff: -10,
             enforce_node_group_min_size: false,
             force_ds: false,
@@ -154,11 +173,13 @@ impl Default for Settings {
             initial_node_group_backoff: minutes(5),
             max_node_group_backoff: minutes(30),
             node_group_backoff_reset: minutes(180),
+            force_delete_unregistered_nodes: false,
             scale_down_enabled: true,
             scale_down_unready_enabled: true,
             scale_down_delay_after_add: minutes(10),
             scale_down_delay_after_delete: Duration::ZERO,
             scale_down_delay_after_failure: minutes(3),
+            scale_down_delay_type_local: false,
             scale_down_unneeded_time: minutes(10),
             scale_down_unready_time: minutes(20),
             scale_down_utilization_threshold: 0.5,
@@ -175,6 +196,11 @@ impl Default for Settings {
             max_graceful_termination: minutes(10),
             max_pod_eviction_time: minutes(2),
             node_delete_delay_after_taint: Duration::from_secs(5),
+            drain_priorities: vec![],
+            daemon_set_eviction_for_empty_nodes: false,
+            daemon_set_eviction_for_occupied_nodes: true,
+            node_deletion_delay_timeout: minutes(2),
+            node_deletion_candidate_ttl: Duration::ZERO,
             cordon_node_before_terminating: true,
             namespace: "kube-system".to_owned(),
             waits_elapsed: false,

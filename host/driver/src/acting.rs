@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_core::observation::CloudView;
 use plimsoll_core::ranking::{RankRequest, Ranking};
@@ -40,11 +40,11 @@ pub trait Api: Sync {
     }
     /// Marks a node as being deleted, and cordons it if asked to.
     fn taint(&self, node: &str, cordon: bool) -> impl Future<Output = Result<(), String>> + Send;
-    /// Takes the mark off again.
-    fn untaint(&self, node: &str) -> impl Future<Output = Result<(), String>> + Send;
-    /// Evicts a pod of the cluster that the loop saw. A refusal, with its reason, ends nothing: it is tried again in the next
-    /// loop.
-    fn evict(&self, cluster: &Cluster, pod: &Pod) -> impl Future<Output = Result<(), String>> + Send;
+    /// Takes the mark off again, and the cordon if asked to.
+    fn untaint(&self, node: &str, uncordon: bool) -> impl Future<Output = Result<(), String>> + Send;
+    /// Evicts a pod of the cluster that the loop saw, with so much time to end. A refusal, with its reason, ends nothing: it
+    /// is tried again in the next loop.
+    fn evict(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Where the memory of the loop outlives the process.
@@ -103,10 +103,11 @@ impl<A: Api, S> Acting<'_, A, S> {
                 Outcome::Delete(call.await)
             }
             Action::Taint { node, cordon } => Outcome::Api(self.api.taint(self.node(*node), *cordon).await),
-            Action::Untaint { node } => Outcome::Api(self.api.untaint(self.node(*node)).await),
+            Action::Untaint { node, uncordon } => Outcome::Api(self.api.untaint(self.node(*node), *uncordon).await),
             Action::Evict { pods, .. } => {
-                for pod in pods.iter().filter_map(|&pod| self.cluster.pods.get(pod)) {
-                    let result = self.api.evict(self.cluster, pod).await;
+                for eviction in pods {
+                    let Some(pod) = self.cluster.pods.get(eviction.pod) else { continue };
+                    let result = self.api.evict(self.cluster, pod, eviction.grace).await;
                     evicted.push(Evicted { pod: self.cluster.pod_name(pod), result });
                 }
                 Outcome::Api(Ok(()))
@@ -132,7 +133,7 @@ impl<A: Api, S: Store> Answers for Acting<'_, A, S> {
             Err(why) => Outcome::NotSent(why),
         };
         let node = match action {
-            Action::Taint { node, .. } | Action::Untaint { node } | Action::Evict { node, .. } => self.node(*node),
+            Action::Taint { node, .. } | Action::Untaint { node, .. } | Action::Evict { node, .. } => self.node(*node),
             Action::Increase { .. } | Action::DecreaseTarget { .. } | Action::Delete { .. } => "",
         };
         let (node, took) = (node.to_owned(), begun.elapsed());

@@ -1,6 +1,7 @@
 //! The in-memory cluster as a cluster that the loop can be driven against.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use plimsoll_core::observation::CloudView;
 use plimsoll_model::{Cluster, Pod};
@@ -24,12 +25,12 @@ impl Api for Mutex<World> {
         lock(self).taint(node, cordon)
     }
 
-    async fn untaint(&self, node: &str) -> Result<(), String> {
-        lock(self).untaint(node)
+    async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
+        lock(self).untaint(node, uncordon)
     }
 
-    async fn evict(&self, _: &Cluster, pod: &Pod) -> Result<(), String> {
-        lock(self).evict(&pod.uid)
+    async fn evict(&self, _: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
+        lock(self).evict(&pod.uid, grace)
     }
 }
 
@@ -57,11 +58,11 @@ impl Api for Joining {
         self.world.taint(node, cordon).await
     }
 
-    async fn untaint(&self, node: &str) -> Result<(), String> {
-        self.world.untaint(node).await
+    async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
+        self.world.untaint(node, uncordon).await
     }
 
-    async fn evict(&self, cluster: &Cluster, pod: &Pod) -> Result<(), String> {
-        self.world.evict(cluster, pod).await
+    async fn evict(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
+        self.world.evict(cluster, pod, grace).await
     }
 }

@@ -26,10 +26,6 @@ pub type Fence = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct LiveOptions {
     /// Namespace of the autoscaler's own objects.
     pub namespace: String,
-    /// Whether nodes that go are cordoned too, as the flag `cordon-node-before-terminating` has it.
-    pub cordon: bool,
-    /// Most time that pods get to end, as the flag `max-graceful-termination-sec` has it.
-    pub max_graceful_termination: Duration,
     /// Name of the ConfigMap with the priorities of node groups, if the chain of expanders asks for it.
     pub priorities: Option<&'static str>,
     /// How fast writes may follow each other.
@@ -140,11 +136,11 @@ impl Api for Live {
         self.mark(node, cordon).await.map_err(|error| error.to_string())
     }
 
-    async fn untaint(&self, node: &str) -> Result<(), String> {
-        self.unmark(node).await.map_err(|error| error.to_string())
+    async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
+        self.unmark(node, uncordon).await.map_err(|error| error.to_string())
     }
 
-    async fn evict(&self, cluster: &Cluster, pod: &Pod) -> Result<(), String> {
-        self.evict_pod(cluster, pod).await.map_err(|error| error.to_string())
+    async fn evict(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
+        self.evict_pod(cluster, pod, grace).await.map_err(|error| error.to_string())
     }
 }

@@ -26,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How long a write that met a newer version, or a busy server, is tried again.
 const RETRY_FOR: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(750);
-/// What a pod gets that says nothing of its grace period.
-const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// Why a write was not made.
 #[derive(Debug, thiserror::Error)]
@@ -113,12 +111,12 @@ impl Live {
         marked
     }
 
-    /// Takes the mark off again and, where nodes are cordoned with it, the cordon.
+    /// Takes the mark off again, and the cordon if asked to.
     ///
     /// # Errors
     ///
     /// Why the node is still marked.
-    pub(crate) async fn unmark(&self, node: &str) -> Result<(), WriteError> {
+    pub(crate) async fn unmark(&self, node: &str, uncordon: bool) -> Result<(), WriteError> {
         let changed = self.change_node(node, |facts| {
             let mut taints = taints(facts);
             let before = taints.len();
@@ -127,7 +125,7 @@ impl Live {
                 return None;
             }
             let mut spec = json!({"taints": taints});
-            if self.options.cordon {
+            if uncordon {
                 spec["unschedulable"] = Value::Null;
             }
             Some(spec)
@@ -249,16 +247,13 @@ impl Live {
     /// # Errors
     ///
     /// Why it stays: what a budget forbids now may work in the next loop.
-    pub(crate) async fn evict_pod(&self, cluster: &Cluster, pod: &Pod) -> Result<(), WriteError> {
+    pub(crate) async fn evict_pod(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> Result<(), WriteError> {
         let namespace = cluster.text(cluster.specs[pod.spec].namespace);
-        let own = pod.termination_grace_seconds.unwrap_or(DEFAULT_GRACE_SECONDS);
-        let most = i64::try_from(self.options.max_graceful_termination.as_secs()).unwrap_or(i64::MAX);
-        let grace = if most > 0 { own.min(most) } else { own };
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": &*pod.name, "namespace": namespace},
-            "deleteOptions": {"gracePeriodSeconds": grace, "preconditions": {"uid": &*pod.uid}},
+            "deleteOptions": {"gracePeriodSeconds": grace.as_secs(), "preconditions": {"uid": &*pod.uid}},
         });
         self.options.pace.turn().await;
         let who = format!("{namespace}/{}", pod.name);
@@ -313,7 +308,7 @@ mod tests {
     use crate::testing::{self, Journal, Says, list, node, until};
 
     /// A live cluster with one node, whose patches are answered like this, one after the other; and its journal.
-    async fn live(taints: Value, answers: Vec<Says>, cordon: bool) -> (Live, Journal) {
+    async fn live(taints: Value, answers: Vec<Says>) -> (Live, Journal) {
         let answers = Mutex::new(answers.into_iter());
         let (client, journal) = testing::client(move |asked| match (asked.method.as_str(), asked.is_watch()) {
             ("GET", false) if asked.path == "/api/v1/nodes" => list(5, &[node("a", 5, taints.clone())], None),
@@ -326,8 +321,6 @@ mod tests {
         let (recorder, _) = Recorder::start(client.clone(), pace.clone(), false);
         let options = LiveOptions {
             namespace: "kube-system".to_owned(),
-            cordon,
-            max_graceful_termination: Duration::from_secs(20),
             priorities: None,
             pace,
             fence: Arc::new(|| Ok(())),
@@ -346,7 +339,7 @@ mod tests {
     async fn a_mark_keeps_the_other_taints_and_names_the_version() {
         let other = json!({"key": "other", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"});
         let answer = Says::Object(node("a", 6, json!([other, {"key": TO_BE_DELETED, "effect": "NoSchedule"}])));
-        let (live, journal) = live(json!([other]), vec![answer], true).await;
+        let (live, journal) = live(json!([other]), vec![answer]).await;
         live.mark("a", true).await.unwrap();
         let patch = patches(&journal).remove(0);
         assert_eq!(patch["metadata"]["resourceVersion"], "5");
@@ -363,12 +356,12 @@ mod tests {
     async fn the_cordon_goes_with_the_mark_only_where_it_came_with_it() {
         for cordon in [true, false] {
             let taints = json!([{"key": TO_BE_DELETED, "effect": "NoSchedule"}]);
-            let (live, journal) = live(taints, vec![Says::Object(node("a", 6, json!([])))], cordon).await;
-            live.unmark("a").await.unwrap();
+            let (live, journal) = live(taints, vec![Says::Object(node("a", 6, json!([])))]).await;
+            live.unmark("a", cordon).await.unwrap();
             let patch = patches(&journal).remove(0);
             assert_eq!(patch["spec"]["taints"], json!([]));
             assert_eq!(patch["spec"].get("unschedulable").is_some(), cordon);
-            live.unmark("a node that is gone").await.unwrap();
+            live.unmark("a node that is gone", true).await.unwrap();
         }
     }
 
@@ -381,7 +374,7 @@ mod tests {
             ("gone", vec![Says::Fails(404)], false, 1),
             ("never", (0..50).map(|_| Says::Fails(409)).collect(), false, 7),
         ] {
-            let (live, journal) = live(json!(null), answers, true).await;
+            let (live, journal) = live(json!(null), answers).await;
             assert_eq!(live.mark("a", true).await.is_ok(), written, "{name}");
             assert_eq!(patches(&journal).len().min(7), tries, "{name}");
         }
@@ -389,14 +382,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_written_behind_the_fence() {
-        let (mut live, journal) = live(json!(null), vec![], true).await;
+        let (mut live, journal) = live(json!(null), vec![]).await;
         live.options.fence = Arc::new(|| Err("not the leader".to_owned()));
         assert!(matches!(live.mark("a", true).await, Err(WriteError::Fenced(_))));
         assert!(matches!(live.mark_softly("a", true).await, Err(WriteError::Fenced(_))));
         let mut cluster = Cluster::default();
         let pod = json!({"metadata": {"name": "p", "namespace": "shop", "uid": "u"}});
         Kind::Pod.import_text(&pod.to_string(), &mut cluster).unwrap();
-        let evicted = live.evict_pod(&cluster, &cluster.pods[0]).await;
+        let evicted = live.evict_pod(&cluster, &cluster.pods[0], Duration::from_secs(20)).await;
         assert!(matches!(evicted, Err(WriteError::Fenced(_))));
         assert_eq!(journal.count("PATCH") + journal.count("POST"), 0);
     }
@@ -416,8 +409,12 @@ mod tests {
             ("a budget is in the way", Says::Fails(429), false),
             ("not allowed", Says::Fails(403), false),
         ] {
-            let (live, journal) = live(json!(null), vec![answer], true).await;
-            assert_eq!(live.evict_pod(&cluster, &cluster.pods[0]).await.is_ok(), gone, "{name}");
+            let (live, journal) = live(json!(null), vec![answer]).await;
+            assert_eq!(
+                live.evict_pod(&cluster, &cluster.pods[0], Duration::from_secs(20)).await.is_ok(),
+                gone,
+                "{name}"
+            );
             let posts: Vec<_> = journal.all().into_iter().filter(|asked| asked.path.ends_with("/eviction")).collect();
             assert_eq!(posts.len(), 1, "{name}: a refusal is for the next loop");
             assert_eq!(posts[0].path, "/api/v1/namespaces/shop/pods/p/eviction");
@@ -428,7 +425,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_is_deleted_as_the_object_that_was_seen() {
-        let (live, journal) = live(json!(null), vec![Says::Object(json!({}))], true).await;
+        let (live, journal) = live(json!(null), vec![Says::Object(json!({}))]).await;
         live.delete_node("a").await.unwrap();
         live.delete_node("never there").await.unwrap();
         let deletes: Vec<_> = journal.all().into_iter().filter(|asked| asked.method == "DELETE").collect();
@@ -448,7 +445,7 @@ mod tests {
             ("is not there", json!(null), false, false),
             ("goes", json!([{"key": TO_BE_DELETED, "effect": "NoSchedule"}]), true, false),
         ] {
-            let (live, journal) = live(taints, vec![Says::Object(node("a", 6, json!([])))], true).await;
+            let (live, journal) = live(taints, vec![Says::Object(node("a", 6, json!([])))]).await;
             assert_eq!(live.wants_soft_mark("a", candidate), wanted, "{name}");
             live.mark_softly("a", candidate).await.unwrap();
             assert_eq!(patches(&journal).len(), usize::from(wanted), "{name}");

@@ -7,7 +7,7 @@ use plimsoll_provider_simulated::wire::{
 };
 use serde::Serialize;
 
-use crate::cloud::{Done, Machine, MachineState, Pool, Stock};
+use crate::cloud::{Done, Machine, MachineState, Pool, Stock, Wish};
 use crate::events::What;
 use crate::world::World;
 
@@ -87,6 +87,7 @@ fn group(pool: &Pool) -> wire::Group {
         target: pool.target,
         instances: pool.machines.iter().map(|machine| instance(machine, pool)).collect(),
         template_version: pool.template.key.clone(),
+        failures: pool.wishes.iter().map(|wish| unfulfilled(wish, pool)).collect(),
         options: wire::GroupOptions { priority: pool.priority, ..wire::GroupOptions::default() },
         ..wire::Group::default()
     }
@@ -115,6 +116,17 @@ fn instance(machine: &Machine, pool: &Pool) -> wire::Instance {
 fn sold_out(pool: &Pool) -> Failure {
     let message = format!("no {} left", pool.template.instance_type);
     Failure::new(Class::OutOfResources, "OutOfStock", message).about(Scope::Group(pool.id.clone()))
+}
+
+fn unfulfilled(wish: &Wish, pool: &Pool) -> wire::ScaleFailure {
+    wire::ScaleFailure {
+        id: wish.id.clone(),
+        at_ms: u64::try_from(wish.since.millis()).unwrap_or(0),
+        missing: wish.count,
+        error: sold_out(pool),
+        zone: pool.template.zone.clone(),
+        instance_type: Some(pool.template.instance_type.clone()),
+    }
 }
 
 fn templates(world: &World, query: &wire::TemplatesQuery) -> wire::Templates {
@@ -187,7 +199,7 @@ fn increase(world: &mut World, group: &str, order: &IncreaseOrder) -> Result<Siz
         return Err(Failure::new(Class::Quota, "AboveMaximum", message).about(Scope::Group(group.to_owned())));
     }
     let accepted = match pool.stock {
-        Stock::Plenty | Stock::SoldOutLate => order.delta,
+        Stock::Plenty | Stock::SoldOutLate | Stock::Unfulfilled => order.delta,
         Stock::SoldOut => 0,
         Stock::Left(left) => order.delta.min(left),
     };
@@ -203,8 +215,12 @@ fn increase(world: &mut World, group: &str, order: &IncreaseOrder) -> Result<Siz
     if order.dry_run {
         return Ok(answer);
     }
+    let now = world.now();
     if let Some(pool) = world.pools.get_mut(index) {
         pool.target = target;
+        if pool.stock == Stock::Unfulfilled {
+            pool.wishes.push(Wish { id: order.key.clone(), count: accepted, since: now });
+        }
         if let Stock::Left(left) = &mut pool.stock {
             *left -= accepted;
         }
@@ -228,6 +244,7 @@ fn decrease(world: &mut World, group: &str, order: &wire::DecreaseOrder) -> Resu
     }
     if let Some(pool) = world.pools.get_mut(index) {
         pool.target = answer.target;
+        pool.give_up(answer.accepted);
     }
     remember(world, index, &order.key, Done::Size(answer.clone()));
     Ok(answer)
@@ -336,6 +353,28 @@ mod tests {
         assert_eq!(answer["shortfall"]["class"].as_str(), Some("out-of-resources"));
         let (status, answer) = post(&mut world, "/v1/groups/a/increase", &order("k2", 1, 1));
         assert_eq!((status, answer["class"].as_str()), (409, Some("out-of-resources")));
+    }
+
+    #[test]
+    fn a_wish_stays_until_it_is_taken_back_or_fulfilled() {
+        let mut world = world();
+        world.pools[0].stock = Stock::Unfulfilled;
+        let (status, answer) = post(&mut world, "/v1/groups/a/increase", &order("k1", 3, 0));
+        assert_eq!((status, answer["target"].as_u64()), (200, Some(3)));
+        assert!(world.pools[0].machines.is_empty());
+        let (_, state) = post(&mut world, "/v1/state", &wire::StateQuery::default());
+        let failure = &state["groups"][0]["failures"][0];
+        assert_eq!((failure["missing"].as_u64(), failure["error"]["code"].as_str()), (Some(3), Some("OutOfStock")));
+        let decrease =
+            wire::DecreaseOrder { key: "k2".into(), delta: 2, expected_target: 3, ..wire::DecreaseOrder::default() };
+        let (_, answer) = post(&mut world, "/v1/groups/a/decrease-target", &decrease);
+        assert_eq!(answer["target"].as_u64(), Some(1));
+        // The last one is fulfilled when there are machines again.
+        world.pools[0].stock = Stock::Plenty;
+        world.settle();
+        assert_eq!(world.pools[0].machines.len(), 1);
+        let (_, state) = post(&mut world, "/v1/state", &wire::StateQuery::default());
+        assert!(state["groups"][0].get("failures").is_none());
     }
 
     #[test]

@@ -16,8 +16,20 @@ pub enum Stock {
     SoldOut,
     /// None, but the cloud finds out only after it accepted the request.
     SoldOutLate,
+    /// None; the cloud takes the request, tells of the failure, and goes on wishing: its target stays above its machines
+    /// until the wish is taken back, or machines can be had again.
+    Unfulfilled,
     /// This many more.
     Left(u32),
+}
+
+/// Machines that a cloud wishes for and does not get.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Wish {
+    /// Name of the failure that tells of it.
+    pub(crate) id: String,
+    pub(crate) count: u32,
+    pub(crate) since: Time,
 }
 
 /// Where a machine is in its life.
@@ -80,6 +92,8 @@ pub struct Pool {
     pub machines: Vec<Machine>,
     /// So many of the next machines run, but never become nodes.
     pub deaf: u32,
+    /// Wishes that are not fulfilled, the oldest first.
+    pub(crate) wishes: Vec<Wish>,
     pub(crate) done: BTreeMap<String, Done>,
     pub(crate) made: u32,
 }
@@ -100,9 +114,21 @@ impl Pool {
             priority: None,
             machines: vec![],
             deaf: 0,
+            wishes: vec![],
             done: BTreeMap::new(),
             made: 0,
         }
+    }
+
+    /// So many wishes are taken back, the youngest first.
+    pub(crate) fn give_up(&mut self, count: u32) {
+        let mut left = count;
+        for wish in self.wishes.iter_mut().rev() {
+            let given_up = wish.count.min(left);
+            wish.count -= given_up;
+            left -= given_up;
+        }
+        self.wishes.retain(|wish| wish.count > 0);
     }
 
     /// Machines that count for the size: all but those that are going or failed.

@@ -13,7 +13,7 @@ use plimsoll_model::{Cluster, Node, Pod, SpecId, Symbol, Taint, TaintEffect, Tim
 
 use plimsoll_provider_simulated::wire;
 
-use crate::cloud::{Machine, MachineState, Pool};
+use crate::cloud::{Machine, MachineState, Pool, Stock};
 use crate::events::{Happened, What};
 use crate::workload::Workload;
 
@@ -117,9 +117,20 @@ impl World {
 
     /// Lets controllers and the scheduler act on what is there now.
     pub fn settle(&mut self) {
+        self.fulfil();
         self.reconcile();
         self.allow_disruptions();
         self.schedule();
+    }
+
+    /// Clouds get what they wished for, if there are machines again.
+    fn fulfil(&mut self) {
+        for index in 0..self.pools.len() {
+            let has_some = |pool: &&mut Pool| pool.stock == Stock::Plenty && !pool.wishes.is_empty();
+            if self.pools.get_mut(index).filter(has_some).is_some() {
+                self.fill(index);
+            }
+        }
     }
 
     fn later(&mut self, after: Duration, due: Due) {
@@ -140,7 +151,7 @@ impl World {
     pub(crate) fn fill(&mut self, pool: usize) {
         let now = self.now;
         let mut booting = Vec::new();
-        if let Some(pool) = self.pools.get_mut(pool) {
+        if let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.stock != Stock::Unfulfilled) {
             while pool.alive() < pool.target {
                 pool.made += 1;
                 let id = format!("{}-{:03}", pool.id, pool.made);
@@ -148,6 +159,7 @@ impl World {
                 pool.machines.push(machine);
                 booting.push((pool.boot, id));
             }
+            pool.wishes.clear();
         }
         for (boot, id) in booting {
             self.later(boot, Due::Boots(pool, id));
@@ -188,7 +200,7 @@ impl World {
         let now = self.now;
         let Some(of) = self.pools.get_mut(pool) else { return };
         let group = of.id.clone();
-        let sold_out = of.stock == crate::cloud::Stock::SoldOutLate;
+        let sold_out = of.stock == Stock::SoldOutLate;
         let template = of.template.clone();
         let warm_up = of.warm_up;
         let Some(machine) = of.machines.iter_mut().find(|m| m.id == id && m.state == MachineState::Booting) else {
@@ -333,24 +345,24 @@ impl World {
         Ok(())
     }
 
-    /// Takes the mark and the cordon off again.
+    /// Takes the mark off again, and the cordon if asked to.
     ///
     /// # Errors
     ///
     /// If there is no such node.
-    pub fn untaint(&mut self, node: &str) -> Result<(), String> {
+    pub fn untaint(&mut self, node: &str, uncordon: bool) -> Result<(), String> {
         let node = self.node_mut(node).ok_or_else(|| format!("node {node:?} does not exist"))?;
         node.taints = node.taints.iter().copied().filter(|taint| taint.key != known::TO_BE_DELETED).collect();
-        node.unschedulable = false;
+        node.unschedulable &= !uncordon;
         Ok(())
     }
 
-    /// Evicts a pod, if its budgets allow it.
+    /// Evicts a pod, if its budgets allow it, with so much time to end.
     ///
     /// # Errors
     ///
     /// If there is no such pod, or a budget is spent.
-    pub fn evict(&mut self, uid: &str) -> Result<(), String> {
+    pub fn evict(&mut self, uid: &str, grace: Duration) -> Result<(), String> {
         let Some(index) = self.cluster.pods.iter().position(|pod| *pod.uid == *uid) else {
             return Ok(());
         };
@@ -371,22 +383,23 @@ impl World {
         for budget in &mut budgets {
             budget.disruptions_allowed -= 1;
         }
-        self.delete_pod(index);
+        self.delete_pod(index, Some(grace));
         self.tell(What::Evicted(name));
         Ok(())
     }
 
-    /// Begins the deletion of a pod; a pod without a node goes at once.
-    fn delete_pod(&mut self, index: usize) {
+    /// Begins the deletion of a pod, with so much time to end if somebody says so; a pod without a node goes at once.
+    fn delete_pod(&mut self, index: usize, within: Option<Duration>) {
         let now = self.now;
         let Some(pod) = self.cluster.pods.get_mut(index) else { return };
         if pod.node.is_none() {
             self.cluster.pods.swap_remove(index);
             return;
         }
-        let grace = pod.termination_grace_seconds.unwrap_or(30);
-        let span = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
-        pod.deletion = Some(Deletion { at: now + span, grace_seconds: Some(grace) });
+        let own = Duration::from_secs(u64::try_from(pod.termination_grace_seconds.unwrap_or(30)).unwrap_or(0));
+        let span = within.unwrap_or(own);
+        let grace_seconds = i64::try_from(span.as_secs()).ok();
+        pod.deletion = Some(Deletion { at: now + span, grace_seconds });
         let uid = pod.uid.to_string();
         self.later(span, Due::Ends(uid));
     }
@@ -429,7 +442,7 @@ impl World {
                 surplus.truncate(surplus.len() - wished);
                 surplus.sort_unstable_by_key(|&index| Reverse(index));
                 for index in surplus {
-                    self.delete_pod(index);
+                    self.delete_pod(index, None);
                 }
             }
         }

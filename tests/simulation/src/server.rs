@@ -1,6 +1,7 @@
 //! The API server, the lease and the disk of the process, with the faults of the moment.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll_core::{Memory, saved};
 use plimsoll_driver::{Api, Store, lock};
@@ -55,21 +56,21 @@ impl Api for Server {
         Ok(())
     }
 
-    async fn untaint(&self, node: &str) -> Result<(), String> {
+    async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
         self.faults.step().await;
         self.admits()?;
-        lock(&self.world).untaint(node)?;
+        lock(&self.world).untaint(node, uncordon)?;
         self.faults.step().await;
         Ok(())
     }
 
-    async fn evict(&self, _: &Cluster, pod: &Pod) -> Result<(), String> {
+    async fn evict(&self, _: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
         self.faults.step().await;
         self.admits()?;
         if self.faults.lock().evictions() {
             return Err("too many requests".to_owned());
         }
-        lock(&self.world).evict(&pod.uid)
+        lock(&self.world).evict(&pod.uid, grace)
     }
 }
 

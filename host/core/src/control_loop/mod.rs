@@ -21,6 +21,8 @@
 //!
 //! The driver calls [`Loop::next`], does what it says, and answers with [`Loop::ranked`] or [`Loop::acted`].
 
+use std::time::Duration;
+
 use plimsoll_model::{SpecId, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,6 +39,7 @@ use crate::plan::{
 };
 use crate::priorities::Priorities;
 use crate::ranking::{RankRequest, Ranking};
+use crate::scale_up::again::Attempts;
 use crate::scale_up::choice::{Choice, Next};
 use crate::scale_up::options::Growth;
 use crate::settings::Settings;
@@ -46,6 +49,7 @@ use crate::templates::INSTANCE_TYPE_BEFORE;
 mod pending;
 pub(crate) mod pods_on;
 mod report;
+mod room;
 
 use pods_on::PodsOn;
 
@@ -120,14 +124,25 @@ pub enum Action {
     Untaint {
         /// The node.
         node: NodeIndex,
+        /// Whether to let pods in again: not where the node was cordoned before it was marked.
+        uncordon: bool,
     },
     /// Evict pods of a node.
     Evict {
         /// The node.
         node: NodeIndex,
         /// The pods.
-        pods: Vec<PodIndex>,
+        pods: Vec<Eviction>,
     },
+}
+
+/// A pod that is told to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Eviction {
+    /// The pod.
+    pub pod: PodIndex,
+    /// How long it may take to end.
+    pub grace: Duration,
 }
 
 impl Action {
@@ -181,6 +196,8 @@ pub(crate) struct Pending {
     pub(crate) evicted: bool,
     /// Whether they ask for a resource that some groups do not have, such as GPUs.
     pub(crate) scarce: bool,
+    /// Whether they come first, since others would take the last nodes that fit them.
+    pub(crate) first: bool,
 }
 
 impl Pending {
@@ -315,6 +332,7 @@ pub struct Loop<'a> {
     /// Classes that a fresh node of a group would have taken before anything was chosen. Only filled where the number of
     /// choices is limited: else whoever fits is helped.
     pub(crate) fitted: FxHashSet<(GroupIndex, ClassId)>,
+    pub(crate) attempts: Attempts,
     passes: u32,
     phase: Phase,
     waiting: Waiting,
@@ -345,6 +363,7 @@ impl<'a> Loop<'a> {
             turn: Turn::Scarce,
             likeness: likeness(settings),
             fitted: FxHashSet::default(),
+            attempts: Attempts::default(),
             passes: 0,
             phase: Phase::Begin,
             waiting: Waiting::Nothing,
@@ -404,6 +423,7 @@ impl<'a> Loop<'a> {
                 Phase::Taints => self.phase = Phase::Report,
                 Phase::Report => {
                     self.report();
+                    self.memory.played = true;
                     self.phase = Phase::Done;
                 }
                 Phase::Done => return Step::Done,
@@ -441,10 +461,11 @@ impl<'a> Loop<'a> {
             }
             (Action::Delete { group, instances, .. }, _) => self.deleted(&group, &instances, Err(mismatched())),
             (Action::Taint { node, .. }, outcome) => self.tainted(node, api(outcome)),
-            (Action::Untaint { .. } | Action::Evict { .. }, outcome) => {
+            (Action::Untaint { node, .. } | Action::Evict { node, .. }, outcome) => {
                 // Tried again in the next loop, from what is then seen.
                 if let Err(reason) = api(outcome) {
-                    self.plan.warnings.push(Warning::RemovalFailed { node: String::new(), reason });
+                    let node = self.node_name(node);
+                    self.plan.warnings.push(Warning::RemovalFailed { node, reason });
                 }
             }
         }
@@ -494,12 +515,29 @@ impl<'a> Loop<'a> {
         }
     }
 
+    pub(crate) fn node_name(&self, node: NodeIndex) -> String {
+        let cluster = self.observation.cluster;
+        cluster.nodes.get(node).map(|node| cluster.text(node.name)).unwrap_or_default().to_owned()
+    }
+
     pub(crate) fn view(&self, group: GroupIndex) -> Option<&'a GroupView<'a>> {
         self.observation.groups.get(group)
     }
 
     pub(crate) fn group_index(&self, id: &GroupId) -> Option<GroupIndex> {
         self.observation.groups.binary_search_by(|group| group.cloud.id.cmp(id)).ok()
+    }
+
+    /// A failure may be about more than the group that met it: others in the same zone, say, are not asked in vain.
+    fn close_held_groups(&mut self) {
+        let (at, cluster) = (self.at(), self.observation.cluster);
+        for (state, view) in self.groups.iter_mut().zip(&self.observation.groups) {
+            if state.closed.is_none()
+                && let Some((until, reason)) = self.memory.held(view, cluster, at)
+            {
+                state.closed = Some(GroupReason::BackedOff { until, reason });
+            }
+        }
     }
 
     /// Where a node of the snapshot is, for people: an existing node, or the n-th to come of its group.
@@ -544,6 +582,12 @@ impl<'a> Loop<'a> {
         if self.settings.scale_up_rounds.is_some() && self.plan.rounds == 0 && self.passes == 0 {
             self.try_fresh_nodes();
         }
+        if self.settings.scale_up_rounds.is_none() {
+            self.begin_attempt();
+        }
+        if self.plan.rounds > 0 && self.settings.scale_up_rounds != Some(1) {
+            self.use_room();
+        }
         let mut growths = if rounds { self.options() } else { vec![] };
         if rounds && growths.is_empty() && self.turn == Turn::Scarce {
             self.on_to_everybody();
@@ -565,6 +609,9 @@ impl<'a> Loop<'a> {
             self.reopen_full_groups();
             return;
         }
+        if self.tries_again() {
+            return;
+        }
         self.spread_again();
         self.ask_for_increases();
         self.phase = Phase::Increases;
@@ -574,9 +621,14 @@ impl<'a> Loop<'a> {
     fn on_to_everybody(&mut self) {
         self.turn = Turn::Everybody;
         let new: Vec<NodeId> = self.groups.iter().flat_map(|group| group.new.iter().copied()).collect();
-        for pending in self.pending.iter_mut().filter(|pending| !pending.scarce) {
+        for pending in self.pending.iter_mut().filter(|pending| !pending.scarce && !pending.first) {
             pending.take_room(&mut self.snapshot, &new);
         }
+    }
+
+    /// Everything is chosen from the start.
+    pub(crate) fn start_passes(&mut self) {
+        self.passes = 0;
     }
 
     /// Groups that were closed for want of room may have some again.
@@ -631,6 +683,7 @@ impl<'a> Loop<'a> {
         };
         if accepted > 0 {
             self.memory.last_scale_up_ms = Some(at.millis());
+            self.memory.last_of_group.entry(group.clone()).or_default().scale_up_ms = Some(at.millis());
         }
         let Some(index) = self.group_index(group) else { return };
         let missing = delta - accepted;
@@ -639,6 +692,7 @@ impl<'a> Loop<'a> {
             state.asked += accepted;
         }
         if missing == 0 && error.is_none() {
+            self.memory.succeeded(group);
             return;
         }
         let error = error.unwrap_or_else(|| short(group));
@@ -649,7 +703,8 @@ impl<'a> Loop<'a> {
             error: error.clone(),
         });
         if missing > 0 {
-            self.memory.back_off(group, at, error.to_string(), self.settings);
+            self.memory.back_off_for(group, &error, at, self.settings);
+            self.close_held_groups();
             if let Some(state) = self.groups.get_mut(index) {
                 state.closed = Some(GroupReason::Failed(error));
             }

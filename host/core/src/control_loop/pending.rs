@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_model::pod::Scheduling;
 use plimsoll_model::symbol::known;
-use plimsoll_model::{Pod, SpecId, Template, Time};
+use plimsoll_model::{Pod, SpecId, Template};
 use plimsoll_scheduling::{ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
@@ -70,13 +70,20 @@ impl Loop<'_> {
             }
             let reading = self.observation.reading(view);
             for failure in self.memory.ledger.settle(reading, at) {
-                let reason = match &failure.cause {
-                    FailureCause::Cloud(error) => error.to_string(),
-                    FailureCause::TimedOut(after) => format!("nodes did not register within {}s", after.as_secs()),
-                    FailureCause::NeverAccepted => "the request was never accepted".to_owned(),
+                let own_words = match &failure.cause {
+                    FailureCause::Cloud(error) => {
+                        self.memory.back_off_for(&failure.group, error, at, self.settings);
+                        None
+                    }
+                    FailureCause::TimedOut(after) => {
+                        Some(format!("nodes did not register within {}s", after.as_secs()))
+                    }
+                    FailureCause::NeverAccepted => Some("the request was never accepted".to_owned()),
                 };
                 // Whoever had asked for them: machines of this group cannot be made now.
-                self.memory.back_off(&failure.group, at, reason, self.settings);
+                if let Some(reason) = own_words {
+                    self.memory.back_off(&failure.group, at, reason, self.settings);
+                }
                 if failure.missing == 0 {
                     continue;
                 }
@@ -155,9 +162,8 @@ impl Loop<'_> {
                 }
                 Err(problem) => state.closed = Some(GroupReason::NoTemplate(problem.clone())),
             }
-            if let Some(backoff) = self.memory.backed_off(&view.cloud.id, at) {
-                let until = Time::from_millis(backoff.until_ms);
-                state.closed = Some(GroupReason::BackedOff { until, reason: backoff.reason.clone() });
+            if let Some((until, reason)) = self.memory.held(view, cluster, at) {
+                state.closed = Some(GroupReason::BackedOff { until, reason });
             }
             let id = &view.cloud.id;
             let strays = self.memory.strays.values().filter(|stray| stray.group == *id).count();
@@ -250,7 +256,7 @@ impl Loop<'_> {
             let Some(pod) = cluster.pods.get(index) else { continue };
             let class = self.snapshot.class(pod.spec);
             let scarce = self.asks_for_scarce(pod.spec);
-            let new = || Pending { class, spec: pod.spec, pods: vec![], placed: vec![], evicted, scarce };
+            let new = || Pending { class, spec: pod.spec, pods: vec![], placed: vec![], evicted, scarce, first: false };
             classes.entry((class, evicted)).or_insert_with(new).pods.push(index);
         }
         let name = |&index: &PodIndex| {
@@ -302,6 +308,9 @@ impl Loop<'_> {
         if pod.deletion.is_some() {
             return Some(IgnoreReason::Deleting);
         }
+        if !self.settings.allowed_schedulers.is_empty() && !self.is_of(pod, &self.settings.allowed_schedulers) {
+            return Some(IgnoreReason::OtherScheduler);
+        }
         match pod.scheduling {
             Scheduling::Gated => return Some(IgnoreReason::Gated),
             // A file has no history: whoever has not been looked at yet counts as looked at.
@@ -327,23 +336,13 @@ impl Loop<'_> {
     }
 
     fn is_bypassed(&self, pod: &Pod) -> bool {
-        let scheduler = self.observation.cluster.text(pod.scheduler);
-        self.settings.bypassed_schedulers.iter().any(|name| name == scheduler)
+        self.is_of(pod, &self.settings.bypassed_schedulers)
     }
 
-    /// Puts pending pods on nodes that are there or on their way.
-    fn place_what_fits(&mut self) {
-        let existing: Vec<NodeId> = (0..self.observation.cluster.nodes.len()).map(NodeId::new).collect();
-        let upcoming: Vec<NodeId> = self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect();
-        let rank = |pending: &&mut Pending| {
-            std::cmp::Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0))
-        };
-        let mut all: Vec<&mut Pending> = self.passive.iter_mut().chain(&mut self.pending).collect();
-        all.sort_by_key(rank);
-        for pending in all {
-            pending.take_room(&mut self.snapshot, &existing);
-            pending.take_room(&mut self.snapshot, &upcoming);
-        }
+    /// Whether a pod is of one of these schedulers.
+    fn is_of(&self, pod: &Pod, schedulers: &[String]) -> bool {
+        let scheduler = self.observation.cluster.text(pod.scheduler);
+        schedulers.iter().any(|name| name == scheduler)
     }
 }
 

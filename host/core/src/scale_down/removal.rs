@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::Time;
+use plimsoll_model::{Pod, Time};
 
 use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId};
-use crate::control_loop::{Action, Loop};
+use crate::control_loop::{Action, Eviction, Loop};
 use crate::drain::Fate;
 use crate::guard;
 use crate::memory::{Removal, Stage};
@@ -25,10 +25,21 @@ struct Occupancy {
     /// Pods that must leave and were not told yet.
     staying: Vec<PodIndex>,
     /// Pods that were told and are not gone.
-    leaving: usize,
+    leaving: Vec<PodIndex>,
+    /// DaemonSet pods that go with the others, but that nobody waits for.
+    along: Vec<PodIndex>,
     /// What forbids the removal after all.
     objection: Option<String>,
 }
+
+impl Occupancy {
+    fn is_empty(&self) -> bool {
+        self.staying.is_empty() && self.leaving.is_empty()
+    }
+}
+
+/// Time to end of a pod that does not say how long it needs.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
 /// Whether a node on its way out is ready to be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,22 +92,41 @@ impl Loop<'_> {
                     None if !removal.drain && !pods.staying.is_empty() => {
                         self.give_up(node, name, "pods came to it in the meantime".to_owned());
                     }
-                    None if pods.staying.is_empty() && pods.leaving == 0 => return Advance::Deletable,
+                    None if pods.is_empty() => {
+                        self.evict(node, &pods.along);
+                        return self.emptied(node, name);
+                    }
                     None => {
                         self.set_stage(name, Stage::Draining(now.millis()));
-                        self.queue.push_back(Action::Evict { node, pods: pods.staying });
+                        self.evict(node, &pods.along);
+                        self.evict_next(node, &pods);
                     }
                 }
             }
             Stage::Draining(begun) => {
                 let pods = self.occupancy(node);
-                let patience = self.settings.max_graceful_termination + self.settings.max_pod_eviction_time;
-                if pods.staying.is_empty() && pods.leaving == 0 {
-                    return Advance::Deletable;
+                let patience = self.drain_patience();
+                if let Some(objection) = pods.objection {
+                    self.give_up(node, name, objection);
+                } else if pods.is_empty() {
+                    return self.emptied(node, name);
                 } else if since(begun) > patience {
                     self.give_up(node, name, format!("pods did not leave within {}s", patience.as_secs()));
-                } else if !pods.staying.is_empty() {
-                    self.queue.push_back(Action::Evict { node, pods: pods.staying });
+                } else {
+                    self.evict_next(node, &pods);
+                }
+            }
+            Stage::Held(begun) => {
+                let pods = self.occupancy(node);
+                match pods.objection {
+                    Some(objection) => self.give_up(node, name, objection),
+                    None if !pods.is_empty() => {
+                        self.give_up(node, name, "pods came to it in the meantime".to_owned());
+                    }
+                    None if !self.is_held(node) || since(begun) > self.settings.node_deletion_delay_timeout => {
+                        return Advance::Deletable;
+                    }
+                    None => {}
                 }
             }
             Stage::Deleting(asked) if since(asked) > DELETE_PATIENCE => {
@@ -112,13 +142,23 @@ impl Loop<'_> {
     fn occupancy(&self, node: NodeIndex) -> Occupancy {
         let rules = self.drain_rules();
         let cluster = self.observation.cluster;
-        let mut occupancy = Occupancy { staying: vec![], leaving: 0, objection: None };
+        let mut occupancy = Occupancy { staying: vec![], leaving: vec![], along: vec![], objection: None };
+        let occupied = self.memory.removals.get(cluster.nodes.get(node).map_or("", |node| cluster.text(node.name)));
+        let occupied = occupied.is_some_and(|removal| removal.drain);
         for &index in self.pods_on.get(node) {
             let Some(pod) = cluster.pods.get(index) else { continue };
             // Budgets are the eviction API's business now: it refuses, and the eviction is tried again.
             match rules.fate(pod, None) {
-                Fate::Ignored | Fate::DaemonSet => {}
-                _ if pod.deletion.is_some() => occupancy.leaving += 1,
+                Fate::Ignored => {}
+                Fate::DaemonSet if !self.is_evicted_along(pod, occupied) => {}
+                // In groups by priority they are evicted like the others.
+                Fate::DaemonSet if self.settings.drain_priorities.is_empty() || !occupied => {
+                    if pod.deletion.is_none() {
+                        occupancy.along.push(index);
+                    }
+                }
+                _ if pod.deletion.is_some() => occupancy.leaving.push(index),
+                Fate::DaemonSet => occupancy.staying.push(index),
                 Fate::Moves => occupancy.staying.push(index),
                 Fate::Completes => {
                     occupancy.objection = Some(format!("{} must end by itself first", cluster.pod_name(pod)));
@@ -133,6 +173,71 @@ impl Loop<'_> {
             }
         }
         occupancy
+    }
+
+    /// Whether a DaemonSet pod is evicted: its own annotation says so, else the flag.
+    fn is_evicted_along(&self, pod: &Pod, occupied: bool) -> bool {
+        let by_flag = match occupied {
+            true => self.settings.daemon_set_eviction_for_occupied_nodes,
+            false => self.settings.daemon_set_eviction_for_empty_nodes,
+        };
+        pod.drain.daemon_set_eviction.unwrap_or(by_flag)
+    }
+
+    /// What comes when nothing is on a node any more: annotations may hold its deletion for a while.
+    fn emptied(&mut self, node: NodeIndex, name: &str) -> Advance {
+        if self.is_held(node) && !self.settings.node_deletion_delay_timeout.is_zero() {
+            self.set_stage(name, Stage::Held(self.at().millis()));
+            return Advance::Waits;
+        }
+        Advance::Deletable
+    }
+
+    fn is_held(&self, node: NodeIndex) -> bool {
+        self.observation.cluster.nodes.get(node).is_some_and(|node| node.deletion_delayed)
+    }
+
+    /// Evicts pods of a node, each with the time that it may take to end.
+    fn evict(&mut self, node: NodeIndex, pods: &[PodIndex]) {
+        let pods: Vec<Eviction> = pods.iter().map(|&pod| Eviction { pod, grace: self.grace(pod) }).collect();
+        if !pods.is_empty() {
+            self.queue.push_back(Action::Evict { node, pods });
+        }
+    }
+
+    /// Evicts the pods whose turn it is: with `drain-priority-config` those of the lowest group that is not gone yet.
+    fn evict_next(&mut self, node: NodeIndex, pods: &Occupancy) {
+        let lowest = pods.staying.iter().chain(&pods.leaving).map(|&pod| self.drain_group(pod)).min();
+        let turn: Vec<PodIndex> =
+            pods.staying.iter().copied().filter(|&pod| Some(self.drain_group(pod)) == lowest).collect();
+        self.evict(node, &turn);
+    }
+
+    /// The group in which a pod is evicted: the one with the greatest priority that is not above its own, else the lowest.
+    fn drain_group(&self, pod: PodIndex) -> usize {
+        let cluster = self.observation.cluster;
+        let priority = cluster.pods.get(pod).and_then(|pod| cluster.specs[pod.spec].priority).unwrap_or(0);
+        self.settings.drain_priorities.iter().rposition(|&(group, _)| group <= priority).unwrap_or(0)
+    }
+
+    /// How long a pod may take to end: as long as it asks for, up to the cap.
+    fn grace(&self, pod: PodIndex) -> Duration {
+        let cap = self.settings.drain_priorities.get(self.drain_group(pod)).map(|&(_, cap)| cap);
+        let cap = cap.unwrap_or(self.settings.max_graceful_termination);
+        let asked = self.observation.cluster.pods.get(pod).and_then(|pod| pod.termination_grace_seconds);
+        let asked = asked.map_or(DEFAULT_GRACE, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+        if cap.is_zero() { asked } else { asked.min(cap) }
+    }
+
+    /// How long the pods of a node may take to leave it.
+    fn drain_patience(&self) -> Duration {
+        let settings = self.settings;
+        if settings.drain_priorities.is_empty() {
+            return settings.max_graceful_termination + settings.max_pod_eviction_time;
+        }
+        let waits =
+            settings.drain_priorities.iter().map(|&(_, cap)| cap + DEFAULT_GRACE + settings.max_pod_eviction_time);
+        waits.sum()
     }
 
     fn is_protected(&self, pod: PodIndex) -> bool {
@@ -244,7 +349,9 @@ impl Loop<'_> {
             state.target += 1;
         }
         let begun = match self.memory.removals.get(name).map(|removal| &removal.stage) {
-            Some(Stage::Settling(begun) | Stage::Draining(begun)) => Some(Time::from_millis(*begun)),
+            Some(Stage::Settling(begun) | Stage::Draining(begun) | Stage::Held(begun)) => {
+                Some(Time::from_millis(*begun))
+            }
             _ => None,
         };
         if passes && begun.is_some_and(|begun| self.at().since(begun) < RETRY_PATIENCE) {
@@ -271,10 +378,16 @@ impl Loop<'_> {
 
     /// Gives a removal up: the node takes pods again.
     fn give_up(&mut self, node: NodeIndex, name: &str, reason: String) {
-        self.memory.removals.remove(name);
+        let removal = self.memory.removals.remove(name);
         self.memory.unneeded_since_ms.remove(name);
-        self.memory.last_scale_down_failure_ms = Some(self.at().millis());
-        self.queue.push_back(Action::Untaint { node });
+        let now = Some(self.at().millis());
+        self.memory.last_scale_down_failure_ms = now;
+        if let Some(removal) = &removal {
+            self.memory.last_of_group.entry(removal.group.clone()).or_default().scale_down_failure_ms = now;
+        }
+        let cordoned_before = removal.is_some_and(|removal| removal.cordoned_before);
+        let uncordon = self.settings.cordon_node_before_terminating && !cordoned_before;
+        self.queue.push_back(Action::Untaint { node, uncordon });
         self.plan.warnings.push(Warning::RemovalFailed { node: name.to_owned(), reason });
     }
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::candidates::FirstLook;
 use super::search::Unneeded;
 use crate::control_loop::{Action, Loop};
-use crate::memory::{Removal, Stage};
+use crate::memory::{LastTimes, Removal, Stage};
 use crate::observation::{GroupIndex, Membership, NodeIndex};
 use crate::plan::{NodeOutcome, NodeReason, NodeVerdict, PodIndex, ScaleDown};
 
@@ -63,7 +63,8 @@ impl Loop<'_> {
         for node in unneeded {
             let Some(object) = cluster.nodes.get(node.candidate.node) else { continue };
             let name = cluster.text(object.name);
-            since.insert(name.to_owned(), self.memory.unneeded_since_ms.get(name).copied().unwrap_or(now));
+            let known = self.memory.unneeded_since_ms.get(name).copied().or_else(|| self.marked_since_ms(object));
+            since.insert(name.to_owned(), known.unwrap_or(now));
         }
         self.memory.unneeded_since_ms = since;
     }
@@ -71,12 +72,11 @@ impl Loop<'_> {
     /// Which of the unneeded nodes go now; the others say what they wait for.
     fn choose(&mut self, mut unneeded: Vec<Unneeded>) {
         unneeded.sort_by_key(|node| (!node.candidate.moving.is_empty(), node.risky));
-        let cooldowns = self.cooldowns();
         let mut chosen: Vec<(Unneeded, Membership, Vec<NodeReason>)> = Vec::new();
         for node in unneeded {
             let membership = self.observation.membership.get(node.candidate.node).copied().flatten();
             let Some(membership) = membership else { continue };
-            let mut reasons = cooldowns.clone();
+            let mut reasons = self.cooldowns(membership.group);
             reasons.extend(self.waits(node.candidate.node));
             reasons.extend(node.candidate.completing.iter().map(|&pod| NodeReason::OnCompletion(pod)));
             reasons.extend(self.lower_bounds(node.candidate.node, membership.group));
@@ -199,25 +199,40 @@ impl Loop<'_> {
         let drain = !node.candidate.moving.is_empty();
         let cluster = self.observation.cluster;
         if let Some(object) = cluster.nodes.get(index) {
-            let removal =
-                Removal { group: view.cloud.id.clone(), instance: instance.id.clone(), drain, stage: Stage::Tainting };
+            let removal = Removal {
+                group: view.cloud.id.clone(),
+                instance: instance.id.clone(),
+                drain,
+                cordoned_before: object.unschedulable,
+                stage: Stage::Tainting,
+            };
             self.memory.removals.insert(cluster.text(object.name).to_owned(), removal);
         }
         self.queue.push_back(Action::Taint { node: index, cordon: self.settings.cordon_node_before_terminating });
-        self.memory.last_scale_down_ms = Some(self.at().millis());
+        let now = Some(self.at().millis());
+        self.memory.last_scale_down_ms = now;
+        self.memory.last_of_group.entry(view.cloud.id.clone()).or_default().scale_down_ms = now;
         self.plan.nodes.push(NodeVerdict { node: index, outcome: NodeOutcome::Removable, reasons: vec![] });
         let group = view.cloud.id.clone();
         self.plan.scale_down.push(ScaleDown { node: index, group, drain, moves: node.moves });
     }
 
-    /// Why no node at all goes now.
-    fn cooldowns(&self) -> Vec<NodeReason> {
+    /// Why no node of a group goes now, and mostly none at all.
+    fn cooldowns(&self, group: GroupIndex) -> Vec<NodeReason> {
         if !self.settings.scale_down_enabled {
             return vec![NodeReason::Cooldown("scale-down-enabled is off", None)];
         }
         if self.settings.waits_elapsed {
             return vec![];
         }
+        let memory = &*self.memory;
+        let all = LastTimes {
+            scale_up_ms: memory.last_scale_up_ms,
+            scale_down_ms: memory.last_scale_down_ms,
+            scale_down_failure_ms: memory.last_scale_down_failure_ms,
+        };
+        let own = self.view(group).and_then(|view| memory.last_of_group.get(&view.cloud.id)).copied();
+        let last = if self.settings.scale_down_delay_type_local { own.unwrap_or_default() } else { all };
         let mut reasons = Vec::new();
         let mut wait = |flag, last: Option<i64>, span: Duration| {
             let until = last.map(|last| Time::from_millis(last) + span);
@@ -225,15 +240,11 @@ impl Loop<'_> {
                 reasons.push(NodeReason::Cooldown(flag, Some(until)));
             }
         };
-        wait("scale-down-delay-after-add", self.memory.last_scale_up_ms, self.settings.scale_down_delay_after_add);
-        wait(
-            "scale-down-delay-after-delete",
-            self.memory.last_scale_down_ms,
-            self.settings.scale_down_delay_after_delete,
-        );
+        wait("scale-down-delay-after-add", last.scale_up_ms, self.settings.scale_down_delay_after_add);
+        wait("scale-down-delay-after-delete", last.scale_down_ms, self.settings.scale_down_delay_after_delete);
         wait(
             "scale-down-delay-after-failure",
-            self.memory.last_scale_down_failure_ms,
+            last.scale_down_failure_ms,
             self.settings.scale_down_delay_after_failure,
         );
         reasons

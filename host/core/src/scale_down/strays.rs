@@ -90,7 +90,7 @@ impl Loop<'_> {
             instances.push(instance.id.clone());
             // A failed machine is no loss to the group.
             let least = cloud.min_size;
-            if instance.state == InstanceState::Failed {
+            if instance.state == InstanceState::Failed || self.settings.force_delete_unregistered_nodes {
                 cloud.min_size = 0;
             }
             let refused = guard::delete(&cloud, &instances, self.at());
@@ -114,7 +114,7 @@ impl Loop<'_> {
         let intent = self.memory.ledger.new_intent();
         let names: Vec<&str> = instances.iter().map(InstanceId::as_str).collect();
         let reason = format!("{} did not become a node", names.join(", "));
-        let min_size = cloud.min_size;
+        let min_size = if self.settings.force_delete_unregistered_nodes { 0 } else { cloud.min_size };
         self.queue.push_back(Action::Delete { intent, group: cloud.id, instances, expected_target, min_size, reason });
     }
 
@@ -148,7 +148,8 @@ impl Loop<'_> {
 
     /// Takes off marks of removals that nobody pursues.
     pub(crate) fn take_off_old_marks(&mut self) {
-        self.queue.extend(self.old_marks().into_iter().map(|node| Action::Untaint { node }));
+        let uncordon = self.settings.cordon_node_before_terminating;
+        self.queue.extend(self.old_marks().into_iter().map(|node| Action::Untaint { node, uncordon }));
     }
 
     /// Nodes with marks of removals that nobody pursues, in order: a process before this one began them, or the last try to

@@ -47,7 +47,7 @@ impl Loop<'_> {
         let (mut entries, mut wanted) = (Vec::new(), Vec::new());
         for (index, pending) in self.pending.iter().enumerate() {
             let left = pending.left();
-            if left > 0 && (pending.scarce || self.turn == Turn::Everybody) {
+            if left > 0 && (pending.scarce || pending.first || self.turn == Turn::Everybody) {
                 entries.push(index);
                 wanted.push((pending.class, left));
             }
@@ -224,7 +224,7 @@ impl Loop<'_> {
         for (&entry, &count) in growth.entries.iter().zip(&growth.packed.placed) {
             let Some(pending) = self.pending.get(entry).filter(|_| count > 0) else { continue };
             pods.push((u32::try_from(entry).unwrap_or(u32::MAX), count));
-            wanted = wanted.plus(&cluster.specs[pending.spec].requests.times(i64::from(count)));
+            wanted = wanted.plus(&cluster.specs[pending.spec].container_requests.times(i64::from(count)));
         }
         let requests = template.pods.iter().map(|pod| &cluster.specs[pod.spec].requests);
         let taken = requests.fold(Resources::default(), |sum, requests| sum.plus(requests));

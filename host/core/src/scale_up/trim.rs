@@ -120,6 +120,49 @@ impl Loop<'_> {
             if let Some(pending) = self.pending.get_mut(index) {
                 pending.placed = kept.into_iter().chain(runs.into_iter().map(|run| (run.node, run.count))).collect();
             }
+            self.settle_everywhere(index);
+        }
+        self.drop_empty();
+    }
+
+    /// Drops new nodes, not yet asked for, that have no pod (any more).
+    fn drop_empty(&mut self) {
+        let pods_on = self.pending_by_node();
+        for group in 0..self.groups.len() {
+            let Some(state) = self.groups.get(group).filter(|_| !self.is_all_or_nothing(group)) else { continue };
+            let unasked = state.new.iter().skip(usize::try_from(state.asked).unwrap_or(usize::MAX));
+            let empty: Vec<NodeId> = unasked.copied().filter(|node| !pods_on.contains_key(node)).collect();
+            for node in empty {
+                self.snapshot.remove_node(node);
+                self.forget(node);
+            }
+        }
+    }
+
+    /// Where a class is still unevenly spread, gives all of its pending pods their places anew, on whatever node there is or
+    /// will be. Where not all of them find a place that way, they stay.
+    fn settle_everywhere(&mut self, index: usize) {
+        let Some(class) = self.pending.get(index).map(|pending| pending.class) else { return };
+        if self.misplaced(class, &[]) == 0 {
+            return;
+        }
+        let Some(placed) = self.pending.get(index).map(|pending| pending.placed.clone()) else { return };
+        let existing = (0..self.observation.cluster.nodes.len()).map(NodeId::new);
+        let coming = self.groups.iter().flat_map(|group| group.upcoming.iter().chain(&group.new).copied());
+        let nodes: Vec<NodeId> = existing.chain(coming).collect();
+        let count: u32 = placed.iter().map(|&(_, count)| count).sum();
+        self.snapshot.fork();
+        for &(node, count) in &placed {
+            self.snapshot.unplace(class, node, count);
+        }
+        let runs = self.snapshot.pack(class, count, Candidates::Of(&nodes));
+        if runs.iter().map(|run| run.count).sum::<u32>() < count {
+            self.snapshot.revert();
+            return;
+        }
+        self.snapshot.commit();
+        if let Some(pending) = self.pending.get_mut(index) {
+            pending.placed = runs.into_iter().map(|run| (run.node, run.count)).collect();
         }
     }
 

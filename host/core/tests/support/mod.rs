@@ -28,12 +28,18 @@ pub(crate) struct Scene {
     pub(crate) now: Time,
     /// What the cloud says to increases of a group; accepted if it has nothing to say.
     pub(crate) increases: BTreeMap<String, Vec<Result<u32, ErrorClass>>>,
+    /// What refused increases are about, if not the provider.
+    pub(crate) scope: Option<ErrorScope>,
     /// What the cloud says to deletions, one after the other; accepted if it has nothing to say.
     pub(crate) deletes: Vec<ErrorClass>,
     /// What the cloud says to lower targets; accepted if it has nothing to say.
     pub(crate) decreases: Vec<ErrorClass>,
     /// Actions that were carried out, in words.
     pub(crate) done: Vec<String>,
+    /// Those of them that are evictions, with the seconds that each pod has.
+    pub(crate) graces: Vec<u64>,
+    /// Whether each mark was taken off together with the cordon.
+    pub(crate) uncordoned: Vec<bool>,
     /// Questions that were asked, by expander.
     pub(crate) asked: Vec<(String, RankRequest)>,
 }
@@ -80,9 +86,12 @@ impl Scene {
             memory,
             now,
             increases: BTreeMap::new(),
+            scope: None,
             deletes: vec![],
             decreases: vec![],
             done: vec![],
+            graces: vec![],
+            uncordoned: vec![],
             asked: vec![],
         }
     }
@@ -115,8 +124,18 @@ impl Scene {
                     turn.ranked(ranking);
                 }
                 Step::Act(action) => {
-                    let outcome = carry_out(&action, &mut self.increases, &mut self.deletes, &mut self.decreases);
+                    let mut outcome = carry_out(&action, &mut self.increases, &mut self.deletes, &mut self.decreases);
+                    if let (Outcome::Size(Err(error)), Some(scope)) = (&mut outcome, &self.scope) {
+                        error.scope = scope.clone();
+                    }
                     self.done.push(words(&action, &cluster));
+                    match &action {
+                        Action::Evict { pods, .. } => {
+                            self.graces.extend(pods.iter().map(|eviction| eviction.grace.as_secs()));
+                        }
+                        Action::Untaint { uncordon, .. } => self.uncordoned.push(*uncordon),
+                        _ => {}
+                    }
                     turn.acted(outcome);
                 }
                 Step::Done => break,
@@ -209,9 +228,10 @@ fn words(action: &Action, cluster: &Cluster) -> String {
             format!("delete {}", names.join(" "))
         }
         Action::Taint { node: index, .. } => format!("taint {}", node(index)),
-        Action::Untaint { node: index } => format!("untaint {}", node(index)),
+        Action::Untaint { node: index, .. } => format!("untaint {}", node(index)),
         Action::Evict { pods, .. } => {
-            let names: Vec<String> = pods.iter().map(|&pod| cluster.pod_name(&cluster.pods[pod])).collect();
+            let names: Vec<String> =
+                pods.iter().map(|eviction| cluster.pod_name(&cluster.pods[eviction.pod])).collect();
             format!("evict {}", names.join(" "))
         }
     }

@@ -149,6 +149,12 @@ impl Value<'_> {
         self.texts.iter().map(|&text| text.to_owned()).collect()
     }
 
+    /// Names that are separated by commas, of all times that the flag was given.
+    fn names(&self) -> Vec<String> {
+        let all = self.texts.iter().flat_map(|text| text.split(','));
+        all.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
     fn expanders(&self) -> Result<Vec<String>, String> {
         let names: Vec<String> = self.last().split(',').map(|name| name.trim().to_owned()).collect();
         for (index, name) in names.iter().enumerate() {
@@ -163,6 +169,22 @@ impl Value<'_> {
             }
         }
         Ok(names)
+    }
+
+    fn drain_priorities(&self) -> Result<Vec<(i32, Duration)>, String> {
+        let one = |text: &str| {
+            let expected = || format!("{text:?} is not <priority>:<seconds>");
+            let (priority, seconds) = text.split_once(':').ok_or_else(expected)?;
+            let seconds: u64 = seconds.trim().parse().map_err(|_| expected())?;
+            Ok((priority.trim().parse().map_err(|_| expected())?, Duration::from_secs(seconds)))
+        };
+        let mut groups: Vec<(i32, Duration)> =
+            self.last().split(',').filter(|text| !text.is_empty()).map(one).collect::<Result<_, String>>()?;
+        groups.sort_unstable();
+        if groups.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+            return Err(format!("{:?} names a priority twice", self.last()));
+        }
+        Ok(groups)
     }
 
     fn bounds(&self, unit: i64) -> Result<Bounds, String> {
@@ -307,7 +329,29 @@ pub(crate) fn settings_upon(
             Effect::None(why) => warnings.push(format!("flag --{} changes nothing: {why}", flag.name)),
         }
     }
+    agree(&settings)?;
     Ok((settings, warnings))
+}
+
+/// Flags that contradict each other are refused, as by the Go autoscaler.
+fn agree(settings: &Settings) -> Result<(), FlagError> {
+    let refuse = |flag, problem: &str| Err(FlagError { flag, problem: problem.to_owned() });
+    if !settings.drain_priorities.is_empty()
+        && settings.max_graceful_termination != Settings::default().max_graceful_termination
+    {
+        return refuse(
+            "drain-priority-config",
+            "says how long pods may take; leave --max-graceful-termination-sec out",
+        );
+    }
+    if !settings.likeness.only_labels.is_empty() && !settings.likeness.ignored_labels.is_empty() {
+        return refuse("balancing-label", "compares nothing but its labels; leave --balancing-ignore-label out");
+    }
+    let allowed = &settings.allowed_schedulers;
+    if !allowed.is_empty() && settings.bypassed_schedulers.iter().any(|name| !allowed.contains(name)) {
+        return refuse("bypassed-scheduler-names", "names a scheduler that is not among --allowed-scheduler-names");
+    }
+    Ok(())
 }
 
 /// A value is checked even where it has no effect: a manifest with a typing error should not look right.
@@ -439,6 +483,19 @@ mod tests {
     }
 
     #[test]
+    fn flags_that_contradict_each_other() {
+        for (first, second, flag) in [
+            ("--drain-priority-config=10:5", "--max-graceful-termination-sec=60", "drain-priority-config"),
+            ("--balancing-label=a", "--balancing-ignore-label=b", "balancing-label"),
+            ("--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b,c", "bypassed-scheduler-names"),
+        ] {
+            assert!(parse(&[first]).is_ok() && parse(&[second]).is_ok());
+            assert_eq!(parse(&[first, second]).unwrap_err().flag, flag);
+        }
+        assert!(parse(&["--allowed-scheduler-names=a,b", "--bypassed-scheduler-names=b"]).is_ok());
+    }
+
+    #[test]
     fn flags_without_effect_warn() {
         let (_, warnings) = parse(&["--scan-interval=10s", "--scale-down-candidates-pool-ratio=0.2"]).unwrap();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
@@ -460,6 +517,9 @@ mod tests {
             ("--scan-interval=soon", "duration"),
             ("--scale-down-utilization-threshold=50", "is not a share from 0 to 1"),
             ("--v=many", "is not a whole number"),
+            ("--drain-priority-config=10", "is not <priority>:<seconds>"),
+            ("--drain-priority-config=10:5,10:6", "twice"),
+            ("--enable-dynamic-resource-allocation=false", "cannot be turned off"),
         ] {
             let error = parse(&[argument]).unwrap_err();
             assert!(error.problem.contains(problem), "{argument}: {}", error.problem);

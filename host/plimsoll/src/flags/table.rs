@@ -419,7 +419,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         default: "",
         help: "Pods of these schedulers count as unschedulable before the scheduler has looked at them",
         effect: Effect::Sets(|s, v| {
-            s.bypassed_schedulers.extend(v.list());
+            s.bypassed_schedulers.extend(v.names());
             Ok(())
         }),
     },
@@ -429,7 +429,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Slice,
         default: "",
         help: "Only pods of these schedulers are looked at",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.allowed_schedulers.extend(v.names());
+            Ok(())
+        }),
     },
     Flag {
         name: "estimator",
@@ -481,7 +484,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         default: "1000",
         help: "Estimator node limit per option",
         effect: Effect::Sets(|s, v| {
-            s.max_nodes_per_scaleup = v.count()?;
+            s.max_nodes_per_scaleup = Some(v.count()?).filter(|most| *most > 0).unwrap_or(u32::MAX);
             Ok(())
         }),
     },
@@ -661,7 +664,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Grow the groups of one decision at the same time",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::None("requests are sent one after the other, and one that fails holds up none of the others"),
     },
     Flag {
         name: "salvo-scale-up",
@@ -685,7 +688,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Create node groups asynchronously (needs provider and processor support)",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::None("node groups are made by people, never by the autoscaler"),
     },
     Flag {
         name: "scaleup-simulation-for-skipped-node-groups-enabled",
@@ -756,7 +759,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Remove long-unregistered instances even below min size, using ForceDeleteNodes",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.force_delete_unregistered_nodes = v.bool()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "force-delete-failed-nodes",
@@ -788,7 +794,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Handle ProvisioningRequest objects",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "provisioning-request-initial-backoff-time",
@@ -796,7 +802,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "1m",
         help: "First retry delay per ProvisioningRequest",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "provisioning-request-max-backoff-time",
@@ -804,7 +810,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "10m",
         help: "Cap",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "provisioning-request-max-backoff-cache-size",
@@ -812,7 +818,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Int,
         default: "1000",
         help: "LRU size of that back-off",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "check-capacity-batch-processing",
@@ -820,7 +826,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Handle several check-capacity ProvisioningRequests per loop",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "check-capacity-provisioning-request-max-batch-size",
@@ -828,7 +834,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Int,
         default: "10",
         help: "Batch size",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "check-capacity-provisioning-request-batch-timebox",
@@ -836,7 +842,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "10s",
         help: "Batch time limit",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "check-capacity-processor-instance",
@@ -844,7 +850,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Only handle check-capacity ProvisioningRequests addressed to this name (and, still accepted, class names with this prefix); a non-empty value turns best-effort-atomic handling off",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "capacity-buffer-controller-enabled",
@@ -852,7 +858,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Run the CapacityBuffer controller",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "capacity-buffer-pod-injection-enabled",
@@ -860,7 +866,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Inject fake pods for ready buffers",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "capacity-buffer-pod-dry-run-enabled",
@@ -868,7 +874,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Build the buffer's pod template through an API dry-run create",
-        effect: Effect::Later(RUN),
+        effect: Effect::Later(NOT_YET),
     },
     Flag {
         name: "scale-down-enabled",
@@ -931,7 +937,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Apply the three delays per group instead of globally",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.scale_down_delay_type_local = v.bool()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "scale-down-unneeded-time",
@@ -1133,7 +1142,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Text,
         default: "",
         help: "Priority:seconds,…: evict in ascending priority groups with a grace cap each. Unparsable = fatal",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.drain_priorities = v.drain_priorities()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "max-pod-eviction-time",
@@ -1152,7 +1164,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Evict DaemonSet pods from empty nodes",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.daemon_set_eviction_for_empty_nodes = v.bool()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "daemonset-eviction-for-occupied-nodes",
@@ -1160,7 +1175,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Evict DaemonSet pods from drained nodes",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.daemon_set_eviction_for_occupied_nodes = v.bool()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "cordon-node-before-terminating",
@@ -1190,7 +1208,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "false",
         help: "Measure the taint's propagation and adapt that wait",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::None("the last check is made on what a later loop sees, when the taint is long known"),
     },
     Flag {
         name: "node-deletion-delay-timeout",
@@ -1198,7 +1216,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "2m",
         help: "Longest wait for delay-deletion annotations to go away",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.node_deletion_delay_timeout = v.duration()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "node-deletion-batcher-interval",
@@ -1206,7 +1227,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "0",
         help: "Collect nodes of one group this long and delete them in one call",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::None("machines of one group that are ready to go in one loop always go in one request"),
     },
     Flag {
         name: "node-deletion-candidate-ttl",
@@ -1214,7 +1235,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Duration,
         default: "0",
         help: "If not 0: after a restart, restore the time since when nodes are unneeded from soft taints not older than this",
-        effect: Effect::Later(NOT_YET),
+        effect: Effect::Sets(|s, v| {
+            s.node_deletion_candidate_ttl = v.duration()?;
+            Ok(())
+        }),
     },
     Flag {
         name: "max-bulk-soft-taint-count",
@@ -1254,7 +1278,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         kind: Kind::Bool,
         default: "true",
         help: "Simulate resource claims; cannot be turned off",
-        effect: Effect::None("resource claims are always simulated"),
+        effect: Effect::Sets(|_, v| match v.bool()? {
+            true => Ok(()),
+            false => Err("resource claims are always simulated; this cannot be turned off".to_owned()),
+        }),
     },
     Flag {
         name: "cluster-snapshot-parallelism",
@@ -1458,5 +1485,61 @@ pub(crate) const FLAGS: &[Flag] = &[
         default: "10",
         help: "Was: most empty nodes deleted at a time",
         effect: Effect::None("max-scale-down-parallelism takes its place, as in the Go autoscaler"),
+    },
+    Flag {
+        name: "log-flush-frequency",
+        section: Section::Process,
+        kind: Kind::Duration,
+        default: "5s",
+        help: "Longest time between flushes of logs",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-json-info-buffer-size",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "0",
+        help: "Buffer of informational messages in JSON",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-json-split-stream",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "Errors in JSON go to standard error, other messages to standard output",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-text-info-buffer-size",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "0",
+        help: "Buffer of informational messages as text",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "log-text-split-stream",
+        section: Section::Process,
+        kind: Kind::Bool,
+        default: "false",
+        help: "Errors as text go to standard error, other messages to standard output",
+        effect: Effect::None(LOGS),
+    },
+    Flag {
+        name: "cloud-provider-gce-l7lb-src-cidrs",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "GCE: source ranges of load balancers",
+        effect: Effect::None("comes from a library of the Go autoscaler and has no effect there either"),
+    },
+    Flag {
+        name: "cloud-provider-gce-lb-src-cidrs",
+        section: Section::Process,
+        kind: Kind::Text,
+        default: "",
+        help: "GCE: source ranges of load balancers",
+        effect: Effect::None("comes from a library of the Go autoscaler and has no effect there either"),
     },
 ];

@@ -81,8 +81,6 @@ pub(super) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let (recorder, sending) = Recorder::start(client.clone(), pace(), options.duplicated_events);
     let live_options = LiveOptions {
         namespace: settings.namespace.clone(),
-        cordon: settings.cordon_node_before_terminating,
-        max_graceful_termination: settings.max_graceful_termination,
         priorities: { settings.expander.iter() }.any(|name| name == "priority").then_some(priorities::CONFIG_MAP),
         pace: pace(),
         fence: may_write,
