@@ -25,8 +25,8 @@ use crate::violation::Invariant;
 /// Label of a node with a GPU.
 pub(crate) const GPU_LABEL: &str = "sim.plimsoll.dev/gpu";
 const GPU: &str = "nvidia.com/gpu";
-const AGENT_CPU_MILLI: i64 = 100;
-const AGENT_MEMORY_MIB: i64 = 128;
+pub(crate) const AGENT_CPU_MILLI: i64 = 100;
+pub(crate) const AGENT_MEMORY_MIB: i64 = 128;
 /// A machine that is no node after so long should be gone.
 const LONG_UNREGISTERED: Duration = Duration::from_secs(3600);
 
@@ -47,8 +47,24 @@ pub(crate) fn world(scenario: &Scenario, begun: Time) -> anyhow::Result<World> {
     for (index, plan) in scenario.pools.iter().enumerate() {
         world.start_with(index, plan.min)?;
     }
-    for plan in &scenario.workloads {
-        let spec = pod_spec(&mut world, plan)?;
+    start(&scenario.workloads, &mut world)?;
+    Ok(world)
+}
+
+/// A world without a cloud of its own, with these workloads and the DaemonSet.
+///
+/// # Errors
+///
+/// If an object of it cannot be made.
+pub(crate) fn cluster(workloads: &[WorkloadPlan], mut world: World) -> anyhow::Result<World> {
+    agent(&mut world)?;
+    start(workloads, &mut world)?;
+    Ok(world)
+}
+
+fn start(workloads: &[WorkloadPlan], world: &mut World) -> anyhow::Result<()> {
+    for plan in workloads {
+        let spec = pod_spec(world, plan)?;
         let namespace = world.cluster.symbols.intern("default");
         let mut workload = Workload::deployment(namespace, &plan.name, spec);
         match plan.hold {
@@ -56,14 +72,14 @@ pub(crate) fn world(scenario: &Scenario, begun: Time) -> anyhow::Result<World> {
             Hold::Bare => workload.owner = None,
             Hold::LocalStorage => workload.drain.local_storage = Some(world.cluster.symbols.intern("data")),
             Hold::NotSafeToEvict => workload.drain.safe_to_evict = SafeToEvict::No,
-            Hold::Budget => budget(&mut world, &plan.name),
+            Hold::Budget => budget(world, &plan.name),
         }
         world.workloads.push(workload);
         world.scale(&plan.name, plan.replicas);
     }
     world.settle();
     world.take_happened();
-    Ok(world)
+    Ok(())
 }
 
 fn template(plan: &PoolPlan) -> wire::Template {

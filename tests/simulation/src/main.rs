@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Parser;
-use plimsoll_tests_simulation::{Components, Report, Scenario, Violation, play, shrink};
+use plimsoll_tests_simulation::{Components, Report, Story, Violation, play, shrink};
 
 /// Plays the real core and the real components against an in-memory cluster and cloud in which everything fails.
 #[derive(Parser, Debug)]
@@ -39,9 +39,18 @@ struct Arguments {
     /// Stop at the first seed that breaks something.
     #[arg(long)]
     fail_fast: bool,
+    /// One seed in five plays the component of AliCloud or of Utho against the fake of its cloud.
+    #[arg(long)]
+    clouds: bool,
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+}
+
+impl Arguments {
+    fn draw(&self, seed: u64) -> Story {
+        if self.clouds { Story::draw_with_clouds(seed, self.hours) } else { Story::draw(seed, self.hours) }
+    }
 }
 
 fn main() -> ExitCode {
@@ -71,7 +80,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
                 if seed >= end {
                     return Ok(());
                 }
-                let outcome = play(&components, &Scenario::draw(seed, arguments.hours), None)?;
+                let outcome = play(&components, &arguments.draw(seed), None)?;
                 let Ok(mut results) = results.lock() else { return Ok(()) };
                 match outcome {
                     Ok(report) => results.0 += report,
@@ -103,7 +112,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     );
     broken.sort_by_key(|(seed, _)| *seed);
     if let Some((seed, violation)) = broken.first().filter(|_| arguments.shrink > 0) {
-        let scenario = Scenario::draw(*seed, arguments.hours);
+        let scenario = arguments.draw(*seed);
         let (small, violation) = shrink(&components, &scenario, violation, arguments.shrink)?;
         let numbers: Vec<String> = small.numbers().iter().map(ToString::to_string).collect();
         println!("\nseed {seed}, shrunk: {violation}\n{small}");
@@ -113,7 +122,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 fn one(components: &Components, seed: u64, arguments: &Arguments) -> anyhow::Result<bool> {
-    let whole = Scenario::draw(seed, arguments.hours);
+    let whole = arguments.draw(seed);
     let scenario = arguments.only.as_ref().map_or_else(|| whole.clone(), |numbers| whole.only(numbers));
     println!("{scenario}");
     match play(components, &scenario, Some(|line| println!("{line}")))? {

@@ -145,7 +145,7 @@ const ZONES: [&str; 3] = ["a", "b", "c"];
 /// How long after the last fault everything must be as it should be.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3 * 3600);
 
-fn minutes(count: u64) -> Duration {
+pub(crate) fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
@@ -192,7 +192,7 @@ impl Scenario {
 }
 
 #[allow(clippy::indexing_slicing, reason = "the index is drawn from what there is, and there is something")]
-fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.usize(0..of.len())]
 }
 
@@ -217,7 +217,7 @@ fn pools(rng: &mut Rng) -> Vec<PoolPlan> {
         .collect()
 }
 
-fn workloads(rng: &mut Rng, pools: &[PoolPlan]) -> Vec<WorkloadPlan> {
+pub(crate) fn workloads(rng: &mut Rng, pools: &[PoolPlan]) -> Vec<WorkloadPlan> {
     let count = rng.usize(1..7);
     (0..count)
         .map(|index| {
@@ -241,7 +241,7 @@ fn workloads(rng: &mut Rng, pools: &[PoolPlan]) -> Vec<WorkloadPlan> {
         .collect()
 }
 
-fn settings(rng: &mut Rng, seed: u64) -> Settings {
+pub(crate) fn settings(rng: &mut Rng, seed: u64) -> Settings {
     const CHAINS: [&[&str]; 5] =
         [&["least-waste"], &["most-pods"], &["least-nodes"], &["random"], &["price", "least-waste"]];
     let defaults = Settings::default();

@@ -29,16 +29,16 @@ use crate::scenario::{Event, SETTLING, Scenario};
 use crate::server::{Disk, Server};
 use crate::violation::{Invariant, Violation};
 
-const SCAN: Duration = Duration::from_secs(10);
+pub(crate) const SCAN: Duration = Duration::from_secs(10);
 /// Longest pause while nothing happens: shorter than a read stays fresh.
-const LONGEST_PAUSE: Duration = Duration::from_secs(240);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 /// Every run begins then.
-const BEGIN_MILLIS: i64 = 1_767_200_400_000;
+pub(crate) const BEGIN_MILLIS: i64 = 1_767_200_400_000;
 
 /// What all runs share: compiled components.
 #[derive(Clone, Debug)]
 pub struct Components {
-    cache: CompileCache,
+    pub(crate) cache: CompileCache,
 }
 
 impl Components {
@@ -407,7 +407,7 @@ impl<'s> Stage<'s> {
 }
 
 /// Every pending pod and every idle node that stays has a reason.
-fn check_reasons(plan: &Plan, observation: &Observation<'_>, faults: &Faults) {
+pub(crate) fn check_reasons(plan: &Plan, observation: &Observation<'_>, faults: &Faults) {
     let cluster = observation.cluster;
     let pending = cluster.pods.iter().enumerate().filter(|(_, pod)| pod.node.is_none() && pod.deletion.is_none());
     for (index, pod) in pending {

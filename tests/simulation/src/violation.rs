@@ -8,6 +8,10 @@ use std::time::Duration;
 pub enum Invariant {
     /// A machine is deleted only after its node was marked, and only a machine that is there.
     DeletesOnlyMarked,
+    /// In front of a real cloud's fake: no machine goes that was not named, not even by the cloud's own choice.
+    OnlyAskedMachinesGo,
+    /// In front of a real cloud's fake: no request is one that a well-written client would not send.
+    GoodManners,
     /// No machine is deleted while a pod that the drain rules protect runs on it.
     ProtectedPodsStay,
     /// No order asks for a target outside of what is registered and the maximum.

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use plimsoll_tests_simulation::{Components, Scenario, play};
+use plimsoll_tests_simulation::{Components, Story, play};
 
 const SEEDS: u64 = 50;
 /// Fewer than a whole day: this is a build for debugging.
@@ -13,7 +13,7 @@ const HOURS: u64 = 8;
 fn play_some(first: u64) {
     let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
     for seed in (first..SEEDS).step_by(2) {
-        if let Err(violation) = play(&components, &Scenario::draw(seed, HOURS), None).unwrap() {
+        if let Err(violation) = play(&components, &Story::draw(seed, HOURS), None).unwrap() {
             panic!("seed {seed}: {violation}\nreplay: soak --seed {seed} --hours {HOURS}");
         }
     }
@@ -32,7 +32,7 @@ fn odd_seeds_break_nothing() {
 #[test]
 fn a_seed_always_plays_the_same() {
     let components = Components::open(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak")).unwrap();
-    let scenario = Scenario::draw(7, HOURS);
+    let scenario = Story::draw(7, HOURS);
     let report = |_| play(&components, &scenario, None).unwrap().unwrap();
     let (one, other) = (report(0), report(1));
     assert_eq!(one, other);
