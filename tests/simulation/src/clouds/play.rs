@@ -93,8 +93,8 @@ impl Api for Kubernetes {
         self.server.untaint(node).await
     }
 
-    async fn evict(&self, cluster: &Cluster, pod: &Pod) -> Result<(), String> {
-        self.server.evict(cluster, pod).await
+    async fn evict(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
+        self.server.evict(cluster, pod, grace).await
     }
 }
 
