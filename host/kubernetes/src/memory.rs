@@ -86,8 +86,8 @@ impl Store for MemoryStore {
         if let Some(why) = &self.displaced {
             return Err(why.clone());
         }
-        let mut content = Content::default();
-        content.binary_data = Map::from_iter([(KEY.to_owned(), STANDARD.encode(&bytes).into())]);
+        let binary_data = Map::from_iter([(KEY.to_owned(), STANDARD.encode(&bytes).into())]);
+        let content = Content { binary_data, ..Content::default() };
         let written = self.map.write(&content, &[]).await;
         if let Err(error) = written {
             let why = error.to_string();

@@ -434,3 +434,101 @@ impl StatusWriter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Time = Time::from_millis(1_796_060_609_250);
+
+    fn scale_down(reporter: &mut Reporter, candidates: usize, at: Time) -> ScaleDown {
+        reporter.scale_down("b", candidates, at)
+    }
+
+    #[test]
+    fn the_shape_is_the_peers() {
+        let mut reporter = Reporter::default();
+        let probe = short_time(AT);
+        let node_counts = NodeCounts {
+            registered: Registered { ready: 2, total: 3, being_deleted: 1, ..Registered::default() },
+            ..NodeCounts::default()
+        };
+        let group = NodeGroup {
+            health: GroupHealth {
+                cloud_provider_target: 2,
+                last_probe_time: probe.clone(),
+                last_transition_time: probe.clone(),
+                max_size: 100,
+                min_size: 0,
+                node_counts,
+                status: "Healthy",
+            },
+            name: "b".to_owned(),
+            scale_down: scale_down(&mut reporter, 1, AT),
+            scale_up: GroupScaleUp {
+                backoff_info: BackoffInfo::default(),
+                last_probe_time: probe.clone(),
+                last_transition_time: probe,
+                status: "NoActivity",
+            },
+        };
+        let status = Status {
+            autoscaler_status: "Running",
+            cluster_wide: None,
+            message: String::new(),
+            node_groups: vec![group],
+            time: long_time(AT),
+        };
+        let expected = [
+            "autoscalerStatus: Running",
+            "nodeGroups:",
+            "- health:",
+            "    cloudProviderTarget: 2",
+            "    lastProbeTime: \"2026-11-30T17:43:29Z\"",
+            "    lastTransitionTime: \"2026-11-30T17:43:29Z\"",
+            "    maxSize: 100",
+            "    minSize: 0",
+            "    nodeCounts:",
+            "      longUnregistered: 0",
+            "      registered:",
+            "        beingDeleted: 1",
+            "        notStarted: 0",
+            "        ready: 2",
+            "        suspended: 0",
+            "        total: 3",
+            "        unready:",
+            "          resourceUnready: 0",
+            "          total: 0",
+            "      unregistered: 0",
+            "    status: Healthy",
+            "  name: b",
+            "  scaleDown:",
+            "    candidates: 1",
+            "    lastProbeTime: \"2026-11-30T17:43:29Z\"",
+            "    lastTransitionTime: \"2026-11-30T17:43:29Z\"",
+            "    status: CandidatesPresent",
+            "  scaleUp:",
+            "    backoffInfo: {}",
+        ];
+        let yaml = status.document().yaml;
+        let lines: Vec<&str> = yaml.lines().take(expected.len()).collect();
+        assert_eq!(lines, expected);
+        assert!(yaml.contains("time: 2026-11-30 17:43:29.25 +0000 UTC"), "{yaml}");
+    }
+
+    #[test]
+    fn a_transition_is_when_the_status_changed() {
+        let mut reporter = Reporter::default();
+        let later = |seconds| AT + std::time::Duration::from_secs(seconds);
+        for (candidates, at, status, since) in [
+            (0, 0, "NoCandidates", 0),
+            (0, 10, "NoCandidates", 0),
+            (2, 20, "CandidatesPresent", 20),
+            (3, 30, "CandidatesPresent", 20),
+        ] {
+            let told = scale_down(&mut reporter, candidates, later(at));
+            assert_eq!((told.status, told.last_transition_time), (status, short_time(later(since))));
+            assert_eq!(told.last_probe_time, short_time(later(at)));
+        }
+    }
+}
