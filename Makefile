@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo fuzz release soak test lint components refresh-time vectors openb seeds honesty docs picture setup
+.PHONY: bench demo e2e e2e-long manifests fuzz release soak test lint components refresh-time vectors openb seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -17,6 +17,21 @@ demo: setup
 test: setup
 	$(CARGO) test --workspace --no-fail-fast
 	@tests/clouds/honesty/run.sh
+	@tests/e2e/tests/run.sh
+
+# Chart, manifests and fake nodes against a real Kubernetes control plane (needs Go; the first time, ten minutes more).
+# E2E_ARGS: names of tests.
+E2E_ARGS ?=
+e2e: setup
+	E2E=required tests/e2e/tests/run.sh $(E2E_ARGS)
+
+# The program itself there: up and down, kills, an API server in trouble, rights, the peer's manifests, 1,000 nodes.
+e2e-long: setup
+	E2E=required tests/e2e/tests/run.sh long $(E2E_ARGS)
+
+# The plain manifests in deploy/manifests, from the chart.
+manifests:
+	deploy/render.sh
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -50,6 +50,9 @@ pub(crate) enum ConfigMapError {
     /// Somebody else writes it.
     #[error("another process has written the ConfigMap {0}")]
     Foreign(String),
+    /// This process may not do that.
+    #[error("the ConfigMap {0}: {1}")]
+    Forbidden(String, String),
     /// The API server refused it, or could not be reached.
     #[error("the ConfigMap {0}: {1}")]
     Refused(String, String),
@@ -94,6 +97,10 @@ impl ConfigMap {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(Error::Api(status))) if status.code == 404 => Err(Failure::NotThere),
             Ok(Err(Error::Api(status))) if status.code == 409 => Err(Failure::Conflict),
+            Ok(Err(Error::Api(status))) if status.code == 403 => {
+                let name = format!("{}/{}", self.namespace, self.name);
+                Err(Failure::Other(ConfigMapError::Forbidden(name, status.message)))
+            }
             Ok(Err(error)) => Err(Failure::Other(self.refused(in_words(&error)))),
             Err(_) => Err(Failure::Other(self.refused("the API server did not answer in time"))),
         }

@@ -22,7 +22,13 @@ pub enum Restored {
     Memory(Box<Memory>),
     /// Something that is not what this program saves; it will be replaced.
     Unreadable(String),
+    /// This process may not read it. As with the Go autoscaler, nothing is kept then beyond the process.
+    Forbidden(String),
 }
+
+/// A right that was just given, or an API server that just started, may take a moment: so often reading is refused before
+/// that is believed.
+const REFUSALS: u32 = 5;
 
 /// The memory could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +44,21 @@ pub struct MemoryStore {
     left_out: usize,
     /// Somebody else writes it.
     displaced: Option<String>,
+    /// How often reading was refused, at the start.
+    refusals: u32,
 }
 
 impl MemoryStore {
     /// In the ConfigMap of this name, which nobody but `writer` writes while the fence lets it.
     pub fn new(client: Client, namespace: &str, name: &str, writer: &str, fence: Fence) -> Self {
-        Self { map: ConfigMap::new(client, namespace, name, writer), fence, last: vec![], left_out: 0, displaced: None }
+        Self {
+            map: ConfigMap::new(client, namespace, name, writer),
+            fence,
+            last: vec![],
+            left_out: 0,
+            displaced: None,
+            refusals: 0,
+        }
     }
 
     /// Why this process can keep nothing any more, if another one has written what is its own to write. What that one wrote
@@ -58,7 +73,15 @@ impl MemoryStore {
     ///
     /// If the API server does not tell. Without an answer nothing may be decided: it would forget what is under way.
     pub async fn restore(&mut self) -> Result<Restored, RestoreError> {
-        let content = self.map.read().await.map_err(|error| RestoreError(error.to_string()))?;
+        let content = match self.map.read().await {
+            Ok(content) => content,
+            Err(error @ ConfigMapError::Forbidden(..)) => {
+                self.refusals += 1;
+                let why = error.to_string();
+                return if self.refusals < REFUSALS { Err(RestoreError(why)) } else { Ok(Restored::Forbidden(why)) };
+            }
+            Err(error) => return Err(RestoreError(error.to_string())),
+        };
         let Some(content) = content else { return Ok(Restored::Nothing) };
         let Some(text) = content.binary_data.get(KEY).and_then(|value| value.as_str()) else {
             return Ok(Restored::Unreadable(format!("it has no binaryData {KEY:?}")));
@@ -79,7 +102,7 @@ impl Store for MemoryStore {
             self.left_out = left_out.unneeded;
             tracing::warn!(nodes = left_out.unneeded, "the memory is full: unneeded times of some nodes are left out");
         }
-        if bytes == self.last {
+        if bytes == self.last || self.refusals >= REFUSALS {
             return Ok(());
         }
         (self.fence)()?;

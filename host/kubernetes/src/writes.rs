@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kube::core::Request;
-use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use plimsoll_model::convert::Kind;
 use plimsoll_model::{Cluster, Pod};
@@ -54,6 +54,8 @@ enum Answer {
     Busy(String),
     /// A budget is in the way, or too much is asked at once.
     TooMany(String),
+    /// A right is missing.
+    Forbidden(String),
     Refused(String),
 }
 
@@ -66,6 +68,7 @@ async fn send(client: &Client, request: http::Request<Vec<u8>>) -> Answer {
             409 => Answer::Conflict(status.message),
             429 => Answer::TooMany(status.message),
             500.. => Answer::Busy(status.message),
+            403 => Answer::Forbidden(status.message),
             _ => Answer::Refused(status.message),
         },
         Ok(Err(error)) => Answer::Busy(in_words(&error)),
@@ -184,7 +187,9 @@ impl Live {
         match send(&self.client, request).await {
             Answer::Done(_) | Answer::Gone => Ok(()),
             Answer::Conflict(why) => Err(WriteError::Conflict(why)),
-            Answer::Busy(why) | Answer::TooMany(why) | Answer::Refused(why) => Err(WriteError::Refused(why)),
+            Answer::Busy(why) | Answer::TooMany(why) | Answer::Forbidden(why) | Answer::Refused(why) => {
+                Err(WriteError::Refused(why))
+            }
         }
     }
 
@@ -201,7 +206,11 @@ impl Live {
             let patch = json!({"metadata": {"resourceVersion": &*facts.version, "uid": &*facts.uid}, "spec": spec});
             let request = Request::new("/api/v1/nodes").patch(name, &PatchParams::default(), &Patch::Merge(&patch));
             let request = request.map_err(|error| WriteError::Refused(error.to_string()))?;
-            let why = match send(&self.client, request).await {
+            let answer = match send(&self.client, request).await {
+                Answer::Forbidden(why) => self.replace_node(name, &facts, &spec, why).await,
+                answer => answer,
+            };
+            let why = match answer {
                 Answer::Done(text) => {
                     // The next loop sees its own write, even if the watch is slower.
                     if let Err(error) = shared.mirror().put(Kind::Node, &text, 0) {
@@ -210,7 +219,7 @@ impl Live {
                     return Ok(());
                 }
                 Answer::Gone => return Err(WriteError::Gone),
-                Answer::Refused(why) => return Err(WriteError::Refused(why)),
+                Answer::Forbidden(why) | Answer::Refused(why) => return Err(WriteError::Refused(why)),
                 Answer::Conflict(why) => {
                     self.newer_than(name, &facts).await;
                     WriteError::Conflict(why)
@@ -223,6 +232,39 @@ impl Live {
             if begun.elapsed() > RETRY_FOR {
                 return Err(why);
             }
+        }
+    }
+
+    /// The same as a whole, for roles as the Go autoscaler had them: they allow to get and update nodes, not to patch them.
+    /// `forbidden` is what is said if that is forbidden too.
+    async fn replace_node(&self, name: &str, facts: &NodeFacts, spec: &Value, forbidden: String) -> Answer {
+        let nodes = Request::new("/api/v1/nodes");
+        let request = match nodes.get(name, &GetParams::default()) {
+            Ok(request) => request,
+            Err(error) => return Answer::Refused(error.to_string()),
+        };
+        let text = match send(&self.client, request).await {
+            Answer::Done(text) => text,
+            Answer::Forbidden(_) => return Answer::Forbidden(forbidden),
+            other => return other,
+        };
+        let Ok(mut node) = serde_json::from_str::<Value>(&text) else {
+            return Answer::Refused(format!("the API server's node {name} is no JSON"));
+        };
+        let same = |key: &str, value: &str| node["metadata"][key] == *value;
+        if !same("resourceVersion", &facts.version) || !same("uid", &facts.uid) {
+            return Answer::Conflict("it has another version than the watch saw".to_owned());
+        }
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            node["spec"][key.as_str()] = value.clone();
+        }
+        let request = match nodes.replace(name, &PostParams::default(), node.to_string().into_bytes()) {
+            Ok(request) => request,
+            Err(error) => return Answer::Refused(error.to_string()),
+        };
+        match send(&self.client, request).await {
+            Answer::Forbidden(_) => Answer::Forbidden(forbidden),
+            other => other,
         }
     }
 
@@ -275,7 +317,7 @@ impl Live {
                 tracing::info!(pod = who, "is not evicted now: {why}");
                 return Err(WriteError::Refused(why));
             }
-            Answer::Busy(why) | Answer::Refused(why) => {
+            Answer::Busy(why) | Answer::Forbidden(why) | Answer::Refused(why) => {
                 self.shared().complain(format!("{who} cannot be evicted: {why}"));
                 return Err(WriteError::Refused(why));
             }

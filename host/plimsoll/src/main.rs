@@ -1,5 +1,7 @@
 //! A Kubernetes cluster autoscaler with WebAssembly plug-ins.
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Command;
@@ -50,7 +52,8 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut command = command();
     command.build();
-    let matches = match command.clone().try_get_matches_from(flags::normalized(std::env::args_os())) {
+    let arguments = flags::normalized(in_the_peers_place(std::env::args_os()));
+    let matches = match command.clone().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return usage(&error, &command),
     };
@@ -71,6 +74,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => exit.report(),
     }
+}
+
+/// Called by the name of the Go autoscaler's program, as its users' manifests do, the program runs as that one does: there
+/// are no subcommands.
+fn in_the_peers_place(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name == Some(OsStr::new("cluster-autoscaler")) {
+        arguments.insert(1, "run".into());
+    }
+    arguments
 }
 
 /// Wrong arguments: help and version are no errors; an unknown flag suggests the nearest.
@@ -95,4 +109,22 @@ fn usage(error: &clap::Error, command: &Command) -> ExitCode {
 pub(crate) fn now() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_the_peers_place;
+
+    #[test]
+    fn the_peers_name_means_run() {
+        for (given, expected) in [
+            ("./cluster-autoscaler --v=4", "./cluster-autoscaler run --v=4"),
+            ("/cluster-autoscaler", "/cluster-autoscaler run"),
+            ("plimsoll simulate x", "plimsoll simulate x"),
+            ("/opt/cluster-autoscaler/plimsoll run", "/opt/cluster-autoscaler/plimsoll run"),
+        ] {
+            let arguments = in_the_peers_place(given.split(' ').map(Into::into));
+            assert_eq!(arguments, expected.split(' ').collect::<Vec<_>>(), "{given}");
+        }
+    }
 }

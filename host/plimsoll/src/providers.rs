@@ -32,8 +32,8 @@ pub(crate) fn add_to(command: Command) -> Command {
     )
 }
 
-/// What a built-in provider is granted where the plug-in configuration says nothing of it: its cloud, and the credentials
-/// that a Deployment of the Go autoscaler has.
+/// What a built-in provider is granted where the plug-in configuration grants it no host and no credential: its cloud, and
+/// the credentials that a Deployment of the Go autoscaler has.
 const DEFAULTS: &[(&str, &str)] = &[
     (
         "alicloud",
@@ -65,10 +65,11 @@ pub(crate) fn slot(matches: &ArgMatches, host: &PluginHost, clock: Arc<dyn Clock
         Exit::bad_input(format!("--cloud-provider is missing; built in are {}", built_in().join(", ")))
     })?;
     let config = expanders::config(matches)?;
-    let (config, is_default) = match config.plugins.contains_key(name) {
-        true => (config, false),
-        false => with_default(config, name)?,
-    };
+    let granted = config
+        .plugins
+        .get(name)
+        .is_some_and(|entry| entry.file.is_some() || !entry.hosts.is_empty() || !entry.credentials.is_empty());
+    let (config, is_default) = if granted { (config, false) } else { with_default(config, name)? };
     let entry = config.entry(name);
     let place = place(matches, name, &entry)?;
     let (setup, environment) = setup(matches, is_default.then_some(name.as_str()))?;
@@ -94,7 +95,10 @@ fn with_default(mut config: PluginConfig, name: &str) -> Result<(PluginConfig, b
     let default = PluginConfig::parse("built-in defaults", text)
         .context("the built-in grants are wrong")
         .map_err(Exit::failed)?;
-    config.plugins.extend(default.plugins);
+    for (name, default) in default.plugins {
+        let entry = config.plugins.entry(name).or_default();
+        (entry.hosts, entry.credentials) = (default.hosts, default.credentials);
+    }
     Ok((config, true))
 }
 

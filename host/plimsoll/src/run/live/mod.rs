@@ -339,6 +339,13 @@ async fn restore(store: &mut MemoryStore) -> Memory {
             tracing::warn!("what the process before remembered cannot be read, every wait begins anew: {why}");
             fresh()
         }
+        Restored::Forbidden(why) => {
+            tracing::warn!(
+                "nothing is remembered beyond this process, so every wait begins anew at a restart; the role needs get and \
+                 update of this ConfigMap: {why}"
+            );
+            fresh()
+        }
     }
 }
 
