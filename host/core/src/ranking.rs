@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cloud::{Attributes, GroupId};
 
 /// Amounts in text form: resource names outside the model's symbols.
@@ -141,7 +143,7 @@ pub struct RankRequest {
 }
 
 /// Score of one option.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     /// Index into the options.
     pub index: u32,
@@ -155,7 +157,7 @@ pub struct Verdict {
 pub type Ranking = Result<Vec<Verdict>, RankingFailure>;
 
 /// Why an expander gave no usable answer. The next in the chain decides.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum RankingFailure {
     /// No such expander is loaded.
     #[error("expander {name:?} is not loaded: {reason}")]

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::similar::Likeness;
 
 /// Lower and upper bound of an amount in the whole cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bounds {
     /// Scale-down stops here.
     pub min: i64,
@@ -14,7 +16,7 @@ pub struct Bounds {
 }
 
 /// The settings of one autoscaler.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// `expander`: names of the expanders, asked in this order.
     pub expander: Vec<String>,

@@ -1,5 +1,7 @@
 //! Which node groups are alike, so that they are grown together (the peer's comparison of templates).
 
+use serde::{Deserialize, Serialize};
+
 use plimsoll_model::{Cluster, Resources, Symbol, Template};
 use rustc_hash::FxHashSet;
 
@@ -15,7 +17,7 @@ const IGNORED_LABELS: &[&str] = &[
 ];
 
 /// How far templates may differ. Field names are those of the peer's flags.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Likeness {
     /// `memory-difference-ratio`: of the capacity's memory.
     pub memory_difference_ratio: f64,

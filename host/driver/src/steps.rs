@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Loop, Memory, Outcome, Plan, Step};
+use plimsoll_recording::Recorder;
 use tracing::Instrument as _;
 
 use crate::measured::{Stopwatch, Timings};
@@ -18,6 +19,36 @@ pub trait Answers {
     /// What must not be forgotten if the process ends now. Called before every action, which the memory names already, and
     /// after the last one.
     fn remember(&mut self, memory: &Memory) -> impl Future<Output = ()> + Send;
+}
+
+/// Answers that are written down, if anybody does so.
+pub struct Recorded<'r, A> {
+    /// Who answers.
+    pub answers: A,
+    /// Who writes it down.
+    pub recorder: Option<&'r mut Recorder>,
+}
+
+impl<A: Answers + Send> Answers for Recorded<'_, A> {
+    async fn rank(&mut self, expander: &str, request: &RankRequest) -> Ranking {
+        let ranking = self.answers.rank(expander, request).await;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.ranked(expander, &ranking);
+        }
+        ranking
+    }
+
+    async fn act(&mut self, action: &Action) -> Outcome {
+        let outcome = self.answers.act(action).await;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.acted(action, &outcome);
+        }
+        outcome
+    }
+
+    async fn remember(&mut self, memory: &Memory) {
+        self.answers.remember(memory).await;
+    }
 }
 
 /// Runs one loop to its end.

@@ -6,12 +6,13 @@ use plimsoll_core::observation::prepare;
 use plimsoll_core::{Loop, Memory, Observation, Plan, Settings};
 use plimsoll_model::Time;
 use plimsoll_plugins::Library;
+use plimsoll_recording::{Recorder, Seen};
 use tracing::Instrument as _;
 
 use crate::acting::{Acting, Api, Store};
 use crate::clouds::Clouds;
 use crate::measured::{Timings, Write};
-use crate::steps;
+use crate::steps::{self, Recorded};
 
 /// What one autoscaler has: its settings, its clouds, its expanders, and what it remembers.
 pub struct Driver {
@@ -23,6 +24,8 @@ pub struct Driver {
     pub clouds: Clouds,
     /// The expanders.
     pub library: Library,
+    /// Writes down what the loops see and hear, if that is wished.
+    pub recorder: Option<Recorder>,
 }
 
 /// What a loop leaves.
@@ -41,6 +44,11 @@ pub struct Turned<T> {
 }
 
 impl Driver {
+    /// An autoscaler that remembers nothing and is not recorded.
+    pub fn new(settings: Settings, clouds: Clouds, library: Library) -> Self {
+        Self { settings, memory: Memory::default(), clouds, library, recorder: None }
+    }
+
     /// Reads, decides and writes once. `look` sees the plan together with what it was made from and what is remembered of
     /// it.
     pub async fn turn<A: Api, S: Store, T>(
@@ -68,16 +76,27 @@ impl Driver {
         timings.refresh = before.elapsed();
         let before = Instant::now();
         api.follow(self.clouds.view());
+        // Preparing adds to the templates in the memory.
+        let remembered = self.recorder.is_some().then(|| self.memory.clone());
         let (prepared, cluster) = api
             .observe(|cluster| prepare(now, cluster, self.clouds.view(), &self.settings, &mut self.memory.templates));
+        if let (Some(recorder), Some(memory)) = (&mut self.recorder, &remembered) {
+            let (settings, clouds) = (&self.settings, self.clouds.view());
+            recorder.begins(&Seen { at: now, settings, cluster: &cluster, clouds, memory });
+        }
         let observation = Observation::new(prepared, &cluster, self.clouds.view(), &self.settings);
         timings.observe = before.elapsed();
         let turn = Loop::new(&observation, &self.settings, &mut self.memory);
         let (clouds, library) = (&self.clouds, &self.library);
-        let mut answers = Acting { api, store, clouds, library, cluster: &cluster, writes: vec![], unsaved: None };
+        let answers = Acting { api, store, clouds, library, cluster: &cluster, writes: vec![], unsaved: None };
+        let mut answers = Recorded { answers, recorder: self.recorder.as_mut() };
         let plan = steps::run_measured(turn, &mut answers, &mut timings).await;
-        let Acting { writes, unsaved, .. } = answers;
+        let Acting { writes, unsaved, .. } = answers.answers;
         troubles.extend(unsaved.map(|why| format!("the memory of the loop could not be kept: {why}")));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.ends(&plan, &observation);
+            troubles.extend(recorder.take_trouble().map(|trouble| format!("the recording ends here: {trouble}")));
+        }
         let seen = look(&plan, &observation, &self.memory);
         timings.whole = begun.elapsed();
         Turned { troubles, plan, seen, writes, timings }

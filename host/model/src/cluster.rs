@@ -1,6 +1,7 @@
 //! Everything that the API server has, as the loop needs it.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use serde::{Deserialize, Serialize};
 
 use crate::devices::Devices;
 use crate::labels::Labels;
@@ -11,7 +12,7 @@ use crate::symbol::{Symbol, Symbols};
 use crate::workload::{Controller, DaemonSet, PodDisruptionBudget};
 
 /// Number of a [`PodSpec`] in [`Specs`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SpecId(u32);
 
 impl SpecId {
@@ -64,7 +65,7 @@ impl std::ops::Index<SpecId> for Specs {
 }
 
 /// A ConfigMap that the autoscaler reads.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConfigMap {
     /// Namespace.
     pub namespace: Symbol,

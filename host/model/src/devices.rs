@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use serde::{Deserialize, Serialize};
 
 use crate::quantity::Quantity;
 use crate::selector::NodeSelector;
@@ -14,11 +15,12 @@ use crate::symbol::Symbol;
 use crate::time::Time;
 
 /// All objects of `resource.k8s.io`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Devices {
     /// DeviceClasses by name.
     pub classes: FxHashMap<Symbol, DeviceClass>,
     /// ResourceSlices, in the order of arrival.
+    #[serde(with = "shared")]
     pub slices: Vec<Arc<ResourceSlice>>,
     /// ResourceClaims by namespace and name.
     pub claims: FxHashMap<(Symbol, Symbol), ResourceClaim>,
@@ -28,12 +30,21 @@ pub struct Devices {
     pub specs: ClaimSpecs,
 }
 
+impl Devices {
+    /// Whether every number of a spec stands for one. What was read from elsewhere may have others.
+    pub fn is_sound(&self) -> bool {
+        let count = self.specs.specs.len();
+        let claims = self.claims.values().map(|claim| claim.spec);
+        claims.chain(self.templates.values().copied()).all(|spec| (spec.0 as usize) < count)
+    }
+}
+
 /// Number of a [`ClaimSpec`] in [`ClaimSpecs`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ClaimSpecId(u32);
 
 /// Every claim spec, once. Only grows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ClaimSpecs {
     specs: IndexSet<ClaimSpec, FxBuildHasher>,
 }
@@ -43,6 +54,33 @@ impl ClaimSpecs {
     pub fn intern(&mut self, spec: ClaimSpec) -> ClaimSpecId {
         let (index, _) = self.specs.insert_full(spec);
         ClaimSpecId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+}
+
+/// As the list of all specs, in the order of their numbers.
+impl Serialize for ClaimSpecs {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.specs)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimSpecs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let specs = Vec::<ClaimSpec>::deserialize(deserializer)?;
+        Ok(Self { specs: specs.into_iter().collect() })
+    }
+}
+
+/// Slices that several holders share are written out for each.
+pub(crate) mod shared {
+    use super::{Arc, Deserialize, ResourceSlice};
+
+    pub(crate) fn serialize<S: serde::Serializer>(of: &[Arc<ResourceSlice>], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(of.iter().map(AsRef::as_ref))
+    }
+
+    pub(crate) fn deserialize<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Arc<ResourceSlice>>, D::Error> {
+        Ok(Vec::<ResourceSlice>::deserialize(from)?.into_iter().map(Arc::new).collect())
     }
 }
 
@@ -58,7 +96,7 @@ impl std::ops::Index<ClaimSpecId> for ClaimSpecs {
 }
 
 /// What a claim asks for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ClaimSpec {
     /// `spec.devices.requests`.
     pub requests: Box<[ClaimRequest]>,
@@ -67,7 +105,7 @@ pub struct ClaimSpec {
 }
 
 /// One request of a claim.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ClaimRequest {
     /// Its name.
     pub name: Symbol,
@@ -76,7 +114,7 @@ pub struct ClaimRequest {
 }
 
 /// What a request takes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Choice {
     /// `exactly`.
     Exactly(DeviceRequest),
@@ -87,7 +125,7 @@ pub enum Choice {
 }
 
 /// Which devices, and how many.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct DeviceRequest {
     /// Name of the request, or of the sub-request.
     pub name: Symbol,
@@ -108,7 +146,7 @@ pub struct DeviceRequest {
 }
 
 /// How many devices a request takes (`allocationMode`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum DeviceCount {
     /// So many.
     Exactly(i64),
@@ -119,7 +157,7 @@ pub enum DeviceCount {
 }
 
 /// Which devices will do.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum DeviceSelector {
     /// An expression in the Common Expression Language.
     Cel(Symbol),
@@ -128,7 +166,7 @@ pub enum DeviceSelector {
 }
 
 /// What holds between the devices of a claim.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Constraint {
     /// Requests that it is about, as `request` or `request/sub-request`; empty: all.
     pub requests: Box<[Symbol]>,
@@ -137,7 +175,7 @@ pub struct Constraint {
 }
 
 /// How devices have to do with each other. Names of attributes have their domain.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ConstraintRule {
     /// All have the same value of this attribute.
     Match(Symbol),
@@ -148,7 +186,7 @@ pub enum ConstraintRule {
 }
 
 /// A taint of a device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct DeviceTaint {
     /// Key.
     pub key: Symbol,
@@ -159,7 +197,7 @@ pub struct DeviceTaint {
 }
 
 /// What a taint does to claims that do not tolerate it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum DeviceTaintEffect {
     /// The device is not picked.
     NoSchedule,
@@ -170,7 +208,7 @@ pub enum DeviceTaintEffect {
 }
 
 /// What a request puts up with.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct DeviceToleration {
     /// Key; empty matches every key if the operator is `Exists`.
     pub key: Symbol,
@@ -183,7 +221,7 @@ pub struct DeviceToleration {
 }
 
 /// A DeviceClass.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DeviceClass {
     /// All of these hold for its devices.
     pub selectors: Box<[DeviceSelector]>,
@@ -194,7 +232,7 @@ pub struct DeviceClass {
 }
 
 /// A ResourceClaim.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ResourceClaim {
     /// What it asks for.
     pub spec: ClaimSpecId,
@@ -209,7 +247,7 @@ pub struct ResourceClaim {
 }
 
 /// What a claim was given.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Allocation {
     /// Nodes on which the devices can be used; none: all.
     pub nodes: Option<NodeSelector>,
@@ -218,7 +256,7 @@ pub struct Allocation {
 }
 
 /// A device that a claim was given.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AllocatedDevice {
     /// Which.
     pub device: DeviceName,
@@ -233,7 +271,7 @@ pub struct AllocatedDevice {
 }
 
 /// What tells a device from all others.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct DeviceName {
     /// Driver.
     pub driver: Symbol,
@@ -244,7 +282,7 @@ pub struct DeviceName {
 }
 
 /// A ResourceSlice: devices of one pool.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ResourceSlice {
     /// Name of the object.
     pub name: Symbol,
@@ -265,7 +303,7 @@ pub struct ResourceSlice {
 }
 
 /// Nodes on which devices can be used.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Reach {
     /// The node of this name.
     Node(Symbol),
@@ -280,7 +318,7 @@ pub enum Reach {
 }
 
 /// Amounts that devices of a pool share.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct CounterSet {
     /// Name.
     pub name: Symbol,
@@ -289,7 +327,7 @@ pub struct CounterSet {
 }
 
 /// One device.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Device {
     /// Name within the pool.
     pub name: Symbol,
@@ -312,7 +350,7 @@ pub struct Device {
 }
 
 /// Value of an attribute.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Attribute {
     /// A whole number.
     Int(i64),
@@ -327,7 +365,7 @@ pub enum Attribute {
 }
 
 /// How much there is of something in a device.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Capacity {
     /// Altogether.
     pub value: Quantity,
@@ -336,7 +374,7 @@ pub struct Capacity {
 }
 
 /// How requests for a share are made to fit (`requestPolicy`).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SharePolicy {
     /// What a request takes that does not say; none: all there is.
     pub default: Option<Quantity>,
@@ -347,7 +385,7 @@ pub struct SharePolicy {
 }
 
 /// Amounts from `least` up to `most`, in steps.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ShareRange {
     /// The least amount.
     pub least: Quantity,

@@ -1,9 +1,11 @@
 //! Label sets.
 
+use serde::{Deserialize, Serialize};
+
 use crate::symbol::Symbol;
 
 /// Keys with their values, sorted by key symbol, each key once.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Labels(Box<[(Symbol, Symbol)]>);
 
 impl Labels {

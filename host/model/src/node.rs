@@ -1,5 +1,7 @@
 //! Nodes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::labels::Labels;
 use crate::resources::Resources;
 use crate::symbol::Symbol;
@@ -7,7 +9,7 @@ use crate::taint::Taint;
 use crate::time::Time;
 
 /// State of a node condition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ConditionStatus {
     /// It holds.
     True,
@@ -18,7 +20,7 @@ pub enum ConditionStatus {
 }
 
 /// A node condition, such as `Ready` or `MemoryPressure`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Condition {
     /// Type.
     pub kind: Symbol,
@@ -31,7 +33,7 @@ pub struct Condition {
 }
 
 /// One node.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// Name.
     pub name: Symbol,

@@ -1,5 +1,7 @@
 //! Pods: what scheduling looks at (shared), and the rest (one each).
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::SpecId;
 use crate::labels::Labels;
 use crate::resources::Resources;
@@ -9,7 +11,7 @@ use crate::taint::Toleration;
 use crate::time::Time;
 
 /// Everything of a pod that a filter predicate may look at. Pods with equal specs cannot be told apart by any of them.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Namespace.
     pub namespace: Symbol,
@@ -72,7 +74,7 @@ impl PodSpec {
 }
 
 /// A port of the node that a pod occupies.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct HostPort {
     /// Host address; `0.0.0.0` if the pod names none.
     pub address: Symbol,
@@ -83,7 +85,7 @@ pub struct HostPort {
 }
 
 /// Whether a spread constraint counts nodes that the pod could not use.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum NodeInclusion {
     /// Only nodes that the pod's rule allows count.
     Honor,
@@ -92,7 +94,7 @@ pub enum NodeInclusion {
 }
 
 /// A hard topology spread constraint.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SpreadConstraint {
     /// Greatest allowed difference to the emptiest domain.
     pub max_skew: i32,
@@ -109,7 +111,7 @@ pub struct SpreadConstraint {
 }
 
 /// A required term of pod affinity or anti-affinity.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct PodAffinityTerm {
     /// Which pods are meant, `matchLabelKeys` and `mismatchLabelKeys` merged in as the API server does; none: no pod.
     pub selector: Option<LabelSelector>,
@@ -122,7 +124,7 @@ pub struct PodAffinityTerm {
 }
 
 /// A volume that scheduling looks at. Others (config maps, secrets, empty directories, …) are left out.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Volume {
     /// A persistent volume claim of the pod's namespace, by name.
     Claim(Symbol),
@@ -142,7 +144,7 @@ pub enum Volume {
 }
 
 /// A disk named in the pod itself, of the kinds that cannot be shared at will.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum InlineDisk {
     /// GCE persistent disk.
     GcePersistentDisk {
@@ -184,7 +186,7 @@ pub enum InlineDisk {
 }
 
 /// Which ResourceClaim a pod means.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ClaimReference {
     /// The one of this name, which other pods may mean too.
     Named(Symbol),
@@ -216,7 +218,7 @@ pub enum ClaimReference {
 }
 
 /// Kinds of controllers that the drain rules tell apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum OwnerKind {
     /// `apps/ReplicaSet`.
     ReplicaSet,
@@ -235,7 +237,7 @@ pub enum OwnerKind {
 }
 
 /// The controller of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Owner {
     /// Kind.
     pub kind: OwnerKind,
@@ -246,7 +248,7 @@ pub struct Owner {
 }
 
 /// `status.phase`, without the terminal ones: those pods are not in the model unless a rule asks for them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Phase {
     /// Not started.
     Pending,
@@ -260,7 +262,7 @@ pub enum Phase {
 }
 
 /// What the scheduler has said of a pod without a node (condition `PodScheduled`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Scheduling {
     /// Nothing yet.
     #[default]
@@ -276,7 +278,7 @@ pub enum Scheduling {
 }
 
 /// `cluster-autoscaler.kubernetes.io/safe-to-evict`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum SafeToEvict {
     /// Absent or another word.
     #[default]
@@ -290,7 +292,7 @@ pub enum SafeToEvict {
 }
 
 /// `spec.restartPolicy`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum RestartPolicy {
     /// Always.
     #[default]
@@ -302,7 +304,7 @@ pub enum RestartPolicy {
 }
 
 /// What the drain rules look at beyond the spec.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DrainTraits {
     /// Annotation `kubernetes.io/config.mirror` is there.
     pub mirror: bool,
@@ -319,7 +321,7 @@ pub struct DrainTraits {
 }
 
 /// A pod that is being deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Deletion {
     /// `metadata.deletionTimestamp`.
     pub at: Time,
@@ -328,7 +330,7 @@ pub struct Deletion {
 }
 
 /// One pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pod {
     /// Name within its namespace (the namespace is in the spec).
     pub name: Box<str>,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// An amount as Kubernetes writes it (`250m`, `1.5Gi`, `2e3`), kept exactly down to a billionth. Finer amounts are
 /// rounded up, as Kubernetes does when it stores them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -11,6 +13,21 @@ pub struct Quantity {
 }
 
 const NANO: i128 = 1_000_000_000;
+
+/// As the upper and the lower half of its billionths: few formats know integers of 128 bits.
+impl Serialize for Quantity {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the halves are what is meant")]
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ((self.nano >> 64) as i64, self.nano as u64).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (upper, lower) = <(i64, u64)>::deserialize(deserializer)?;
+        Ok(Self { nano: (i128::from(upper) << 64) | i128::from(lower) })
+    }
+}
 
 impl Quantity {
     /// Thousandths, rounded up and clamped to `i64`: how cpu is counted.

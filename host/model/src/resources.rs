@@ -1,10 +1,12 @@
 //! Amounts of what pods ask for and nodes offer.
 
+use serde::{Deserialize, Serialize};
+
 use crate::symbol::Symbol;
 
 /// One amount per resource, in base units (cpu in thousandths of a core). The same record serves requests, capacity,
 /// allocatable and what is left; the last may be negative on an over-committed node.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Resources {
     /// Thousandths of a core.
     pub cpu_milli: i64,

@@ -1,11 +1,13 @@
 //! Selectors over labels and nodes. Validity is judged once, on the way in; what is invalid is kept as such, because
 //! Kubernetes gives it a meaning of its own in each place.
 
+use serde::{Deserialize, Serialize};
+
 use crate::labels::Labels;
 use crate::symbol::{Symbol, Symbols};
 
 /// How one requirement compares a label.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Operator {
     /// The key is there and its value is one of these.
     In(Box<[Symbol]>),
@@ -22,7 +24,7 @@ pub enum Operator {
 }
 
 /// One requirement of a selector.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Requirement {
     /// Label key.
     pub key: Symbol,
@@ -54,7 +56,7 @@ impl Operator {
 
 /// `metav1.LabelSelector`: which pods or namespaces are meant. An absent selector is `None` around this and matches
 /// nothing; an empty one matches everything.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum LabelSelector {
     /// All of these hold.
     All(Box<[Requirement]>),
@@ -77,7 +79,7 @@ impl LabelSelector {
 }
 
 /// One term of a node selector: all requirements hold.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
     /// Over labels.
     pub expressions: Box<[Requirement]>,
@@ -106,7 +108,7 @@ fn field_value(field: &Requirement, name: Symbol) -> Option<Symbol> {
 }
 
 /// A node selector: any term matches. Without terms it matches nothing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct NodeSelector {
     /// The terms.
     pub terms: Box<[NodeSelectorTerm]>,

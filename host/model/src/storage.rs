@@ -1,13 +1,14 @@
 //! Volumes, claims and classes, as far as predicates look at them.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::labels::Labels;
 use crate::selector::{LabelSelector, NodeSelector};
 use crate::symbol::Symbol;
 
 /// All storage objects.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Storage {
     /// PersistentVolumeClaims by namespace and name.
     pub claims: FxHashMap<(Symbol, Symbol), Claim>,
@@ -26,7 +27,7 @@ pub struct Storage {
 }
 
 /// Whether a volume is a file system or a raw device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum VolumeMode {
     /// A file system.
     #[default]
@@ -36,7 +37,7 @@ pub enum VolumeMode {
 }
 
 /// Phase of a claim or volume.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum VolumePhase {
     /// None given.
     #[default]
@@ -54,7 +55,7 @@ pub enum VolumePhase {
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
     /// Name of the bound or wished volume; none if empty.
     pub volume: Option<Symbol>,
@@ -85,7 +86,7 @@ pub struct Claim {
 }
 
 /// A PersistentVolume.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// Labels.
     pub labels: Labels,
@@ -114,7 +115,7 @@ pub struct PersistentVolume {
 }
 
 /// When a claim of a class is bound.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum BindingMode {
     /// At once.
     Immediate,
@@ -123,7 +124,7 @@ pub enum BindingMode {
 }
 
 /// A StorageClass.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StorageClass {
     /// Provisioner.
     pub provisioner: Symbol,
@@ -134,7 +135,7 @@ pub struct StorageClass {
 }
 
 /// A CSINode.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CsiNode {
     /// Drivers with their volume limits.
     pub drivers: Vec<(Symbol, Option<i32>)>,
@@ -143,7 +144,7 @@ pub struct CsiNode {
 }
 
 /// A CSIDriver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// `spec.storageCapacity`.
     pub storage_capacity: bool,
@@ -152,7 +153,7 @@ pub struct CsiDriver {
 }
 
 /// A CSIStorageCapacity.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CsiStorageCapacity {
     /// Class.
     pub class: Symbol,
@@ -165,7 +166,7 @@ pub struct CsiStorageCapacity {
 }
 
 /// A VolumeAttachment.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// CSI driver.
     pub attacher: Symbol,

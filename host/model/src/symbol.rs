@@ -1,5 +1,7 @@
 //! Interned strings.
 
+use serde::{Deserialize, Serialize};
+
 use std::num::NonZeroU32;
 
 use rustc_hash::FxBuildHasher;
@@ -8,7 +10,7 @@ use string_interner::backend::StringBackend;
 
 /// A string of one [`Symbols`] table. Equal symbols of one table are equal strings; the order is that of arrival, not of
 /// the alphabet.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Symbol(NonZeroU32);
 
 impl Symbol {
@@ -131,6 +133,11 @@ impl Symbols {
     #[inline]
     pub fn text(&self, symbol: Symbol) -> &str {
         self.table.resolve(symbol).unwrap_or("")
+    }
+
+    /// All strings in the order of their symbols.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.table.iter().map(|(_, text)| text)
     }
 
     /// How many strings there are.

@@ -1,9 +1,11 @@
 //! Taints and tolerations.
 
+use serde::{Deserialize, Serialize};
+
 use crate::symbol::{Symbol, known};
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// New pods are not placed.
     NoSchedule,
@@ -25,7 +27,7 @@ impl TaintEffect {
 }
 
 /// A node taint.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Taint {
     /// Key.
     pub key: Symbol,
@@ -36,7 +38,7 @@ pub struct Taint {
 }
 
 /// How a toleration compares.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum TolerationOperator {
     /// Values are equal.
     Equal,
@@ -51,7 +53,7 @@ pub enum TolerationOperator {
 }
 
 /// What a pod puts up with.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Toleration {
     /// Key; empty matches every key.
     pub key: Symbol,

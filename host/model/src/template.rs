@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::SpecId;
 use crate::devices::ResourceSlice;
 use crate::node::Node;
 use crate::symbol::Symbol;
 
 /// A node that does not exist yet, with the pods that it will start with.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Template {
     /// The node. Its name and its host-name label stand for names yet to come: each copy gets its own.
     pub node: Node,
     /// DaemonSet pods and static pods of a fresh node: spec and label for people.
     pub pods: Vec<TemplatePod>,
     /// Devices of a fresh node. Each node gets its own, in pools of its own.
+    #[serde(with = "crate::devices::shared")]
     pub slices: Vec<Arc<ResourceSlice>>,
 }
 
@@ -26,7 +29,7 @@ impl Template {
 }
 
 /// A pod that every fresh node of a template starts with.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TemplatePod {
     /// Its name for people, such as `kube-system/node-agent`.
     pub name: Box<str>,

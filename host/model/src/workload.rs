@@ -1,12 +1,14 @@
 //! Objects that stand behind pods: controllers, budgets, DaemonSets.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::SpecId;
 use crate::pod::OwnerKind;
 use crate::selector::LabelSelector;
 use crate::symbol::Symbol;
 
 /// A controller other than a DaemonSet.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Controller {
     /// Kind.
     pub kind: OwnerKind,
@@ -19,7 +21,7 @@ pub struct Controller {
 }
 
 /// A DaemonSet, as far as fresh nodes need it.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DaemonSet {
     /// Namespace.
     pub namespace: Symbol,
@@ -35,7 +37,7 @@ pub struct DaemonSet {
 }
 
 /// A PodDisruptionBudget.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PodDisruptionBudget {
     /// Namespace.
     pub namespace: Symbol,

@@ -14,6 +14,8 @@ pub(crate) enum Exit {
     Failed(anyhow::Error),
     /// What was given cannot be used, and the output says so already.
     Told,
+    /// What was to be the same is not, and the output says so already.
+    Differs,
 }
 
 impl Exit {
@@ -37,6 +39,7 @@ impl Exit {
                 ExitCode::from(2)
             }
             Self::Told => ExitCode::from(2),
+            Self::Differs => ExitCode::FAILURE,
             Self::Failed(error) => {
                 terminal::complain(&format!("plimsoll: {error:#}"));
                 ExitCode::FAILURE

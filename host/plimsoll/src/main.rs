@@ -17,6 +17,8 @@ mod flags;
 mod memory;
 mod plugin;
 mod providers;
+mod record;
+mod replay;
 mod run;
 mod signals;
 mod simulate;
@@ -37,6 +39,7 @@ fn command() -> Command {
         .subcommand(simulate::command())
         .subcommand(explain::command())
         .subcommand(dump::command())
+        .subcommand(replay::command())
         .subcommand(plugin::command())
         .subcommand(
             Command::new("flags").about("Table of the Go autoscaler's flags and what each does here, as Markdown"),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Some(("simulate", matches)) => simulate::run(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("dump", matches)) => dump::run(matches),
+        Some(("replay", matches)) => replay::run(matches),
         Some(("plugin", matches)) => plugin::run(matches),
         Some(("flags", _)) => terminal::print(&flags::markdown()).map_err(|error| Exit::failed(error.into())),
         Some(("metrics", _)) => {

@@ -145,12 +145,7 @@ impl<'s> Stage<'s> {
         let transport: Arc<dyn Transport> = Arc::new(cloud::transport(world.clone(), faults.clone(), protected));
         let server = Server { world: world.clone(), faults: faults.clone() };
         let disk = Disk { faults: faults.clone(), ..Disk::default() };
-        let driver = Driver {
-            settings: scenario.settings.clone(),
-            memory: Memory::default(),
-            clouds: Clouds::new(vec![]),
-            library,
-        };
+        let driver = Driver::new(scenario.settings.clone(), Clouds::new(vec![]), library);
         let mut stage = Self {
             scenario,
             next: 0,

@@ -26,6 +26,7 @@ use std::time::Duration;
 use plimsoll_model::{SpecId, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
 use crate::drain::{Budgets, Controllers, DrainRules};
@@ -70,7 +71,7 @@ pub enum Step {
 }
 
 /// A write.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Ask the cloud for more machines.
     Increase {
@@ -170,7 +171,7 @@ impl Action {
 }
 
 /// What became of an action.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// Of [`Action::Increase`] and [`Action::DecreaseTarget`].
     Size(Result<SizeOutcome, CloudError>),

@@ -12,7 +12,7 @@ mod view;
 mod wrapped;
 
 use crate::exit::Exit;
-use crate::{expanders, flags, terminal};
+use crate::{expanders, flags, record, terminal};
 use stage::Stage;
 
 pub(crate) fn command() -> Command {
@@ -38,7 +38,7 @@ pub(crate) fn command() -> Command {
                 .default_value("8")
                 .help("Virtual seconds per second"),
         );
-    flags::add_to(expanders::add_to(command))
+    flags::add_to(record::add_to(expanders::add_to(command)))
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {

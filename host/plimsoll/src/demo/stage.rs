@@ -23,6 +23,7 @@ use super::ledger::Figures;
 use super::narrate::{self, Line, Voice};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
+use crate::record;
 
 /// Where the simulated cloud is.
 const ENDPOINT: &str = "https://sim.plimsoll.internal";
@@ -75,6 +76,8 @@ impl Stage {
         }));
         let mut providers = vec![simulated(&host, &transport).await?];
         providers.extend(others(matches, &host, &transport, &events).await?);
+        let mut driver = Driver::new(settings, Clouds::new(providers), library);
+        driver.recorder = record::recorder(matches)?;
         Ok(Self {
             world,
             story,
@@ -82,7 +85,7 @@ impl Stage {
             begun,
             now: begun,
             next_loop: begun,
-            driver: Driver { settings, memory: Memory::default(), clouds: Clouds::new(providers), library },
+            driver,
             events,
             voice: Voice::default(),
             figures: Figures::default(),

@@ -10,7 +10,7 @@ mod live;
 mod simulated;
 
 use crate::exit::Exit;
-use crate::{expanders, flags, providers, signals, terminal};
+use crate::{expanders, flags, providers, record, signals, terminal};
 
 pub(crate) fn command() -> Command {
     let simulated = "Simulated cluster";
@@ -51,7 +51,7 @@ pub(crate) fn command() -> Command {
                 .help_heading(simulated)
                 .help("Simulated seconds per second"),
         );
-    flags::add_to(signals::add_to(providers::add_to(expanders::add_to(command))))
+    flags::add_to(record::add_to(signals::add_to(providers::add_to(expanders::add_to(command)))))
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), Exit> {

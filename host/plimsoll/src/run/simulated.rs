@@ -18,7 +18,7 @@ use crate::demo::narrate::{self, Line, Voice};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
 use crate::slot::Slot;
-use crate::{flags, providers, signals, terminal};
+use crate::{flags, providers, record, signals, terminal};
 
 /// Plays the scenario to its end.
 pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), Exit> {
@@ -38,11 +38,13 @@ pub(crate) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
     let mut world = World::new(clock.begun());
     scenario.set_up(&mut world).map_err(Exit::bad_input)?;
     let length = scenario.length;
+    let mut driver = Driver::new(settings, Clouds::new(vec![]), library);
+    driver.recorder = record::recorder(matches)?;
     let mut stage = Stage {
         cluster: Joining { joins: Mutex::new(Joins::new(scenario.manner)), world: Mutex::new(world) },
         scenario,
         begun: clock.begun(),
-        driver: Driver { settings, memory: Memory::default(), clouds: Clouds::new(vec![]), library },
+        driver,
         slot,
         events,
         voice: Voice::default(),

@@ -11,10 +11,11 @@ use plimsoll_core::cloud::{DeleteOutcome, DeleteStatus, SizeOutcome};
 use plimsoll_core::observation::{CloudView, prepare};
 use plimsoll_core::ranking::{RankRequest, Ranking};
 use plimsoll_core::{Action, Loop, Memory, Observation, Outcome, Plan, Settings};
-use plimsoll_driver::steps::{self, Answers};
+use plimsoll_driver::steps::{self, Answers, Recorded};
 use plimsoll_model::Time;
 use plimsoll_model::read::{Input, Reader};
 use plimsoll_plugins::Library;
+use plimsoll_recording::{Recorder, Seen};
 use plimsoll_signals::state::LoopState;
 
 pub(crate) mod groups;
@@ -23,7 +24,7 @@ mod state;
 mod table;
 
 use crate::exit::Exit;
-use crate::{expanders, flags, memory, terminal};
+use crate::{expanders, flags, memory, record, terminal};
 use groups::FileCloud;
 use output::{Answer, Stats};
 
@@ -46,7 +47,7 @@ pub(crate) fn command() -> Command {
                 .default_value("table")
                 .help("How to show the plan"),
         );
-    flags::add_to(expanders::add_to(deciding(command)))
+    flags::add_to(record::add_to(expanders::add_to(deciding(command))))
 }
 
 /// The files to decide about.
@@ -97,6 +98,7 @@ pub(crate) fn decided<T>(matches: &ArgMatches, look: impl FnOnce(&Decided<'_>) -
     let begun = Instant::now();
     let input = read(matches)?;
     let read_ms = millis(begun.elapsed());
+    let recorder = record::recorder(matches)?;
     let state = input.loop_state.clone().map(state::read).transpose()?;
     let base = state.as_ref().map(state::settings).transpose()?.unwrap_or_default();
     let (mut settings, mut warnings) = flags::settings_upon(base, matches).map_err(Exit::flag)?;
@@ -114,7 +116,7 @@ pub(crate) fn decided<T>(matches: &ArgMatches, look: impl FnOnce(&Decided<'_>) -
         let library = expanders::open(matches, &settings.expander, &events).await?;
         warnings.extend(input.warnings.iter().map(ToString::to_string));
         warnings.extend(events.take());
-        decide(Read { input, read_ms, state }, &settings, &library, at, warnings, look, &events).await
+        decide(Read { input, read_ms, state, recorder }, &settings, &library, at, warnings, look, &events).await
     })
 }
 
@@ -169,10 +171,12 @@ struct Read {
     input: Input,
     read_ms: f64,
     state: Option<LoopState>,
+    /// Writes the loop down, if that is wished.
+    recorder: Option<Recorder>,
 }
 
 async fn decide<T>(
-    Read { input, read_ms, state }: Read,
+    Read { input, read_ms, state, mut recorder }: Read,
     settings: &Settings,
     library: &Library,
     at: Time,
@@ -197,11 +201,20 @@ async fn decide<T>(
         fixed_templates: &cloud.templates,
         prices: cloud.prices.as_ref(),
     };
+    let before = recorder.is_some().then(|| memory_of_loop.clone());
     let prepared = prepare(at, &mut cluster, view, settings, &mut memory_of_loop.templates);
     let observation = Observation::new(prepared, &cluster, view, settings);
+    if let (Some(recorder), Some(memory)) = (&mut recorder, &before) {
+        recorder.begins(&Seen { at, settings, cluster: &cluster, clouds: view, memory });
+    }
     let turn = Loop::new(&observation, settings, &mut memory_of_loop);
-    let mut answers = Accepting { library };
+    let mut answers = Recorded { answers: Accepting { library }, recorder: recorder.as_mut() };
     let plan = steps::run(turn, &mut answers).await;
+    if let Some(recorder) = &mut recorder {
+        recorder.ends(&plan, &observation);
+        let trouble = recorder.take_trouble();
+        trouble.map_or(Ok(()), |error| Err(Exit::failed(error.into())))?;
+    }
     let stats = Stats {
         nodes: cluster.nodes.len(),
         pods: cluster.pods.len(),

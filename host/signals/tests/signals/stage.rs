@@ -69,8 +69,7 @@ impl Stage {
             async move { api::answer(&mut lock(&cloud), &request) }
         }));
         let provider = simulated(&host, &transport).await;
-        let driver =
-            Driver { settings: settings(), memory: Memory::default(), clouds: Clouds::new(vec![provider]), library };
+        let driver = Driver::new(settings(), Clouds::new(vec![provider]), library);
         Self { signals, world, story, clock, begun, driver }
     }
 

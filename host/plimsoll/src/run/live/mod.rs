@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::exit::Exit;
 use crate::expanders::{self, Events};
 use crate::slot::Slot;
-use crate::{flags, providers, signals};
+use crate::{flags, providers, record, signals};
 use options::Options;
 use pauses::Pauses;
 use stop::Stop;
@@ -91,7 +91,8 @@ pub(super) async fn run(matches: &ArgMatches, settings: Settings) -> Result<(), 
         let writer = options.lease.as_ref().map_or_else(plimsoll_kubernetes::identity, |lease| lease.identity.clone());
         MemoryStore::new(client.clone(), &settings.namespace, &options.memory_name, &writer, may_remember.clone())
     };
-    let driver = Driver { settings, memory: Memory::default(), clouds: Clouds::new(vec![]), library };
+    let mut driver = Driver::new(settings, Clouds::new(vec![]), library);
+    driver.recorder = record::recorder(matches)?;
     let process = Process {
         options,
         client,
