@@ -138,7 +138,7 @@ pub enum Action {
 }
 
 /// A pod that is told to leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Eviction {
     /// The pod.
     pub pod: PodIndex,
