@@ -89,8 +89,8 @@ impl Api for Kubernetes {
         self.server.taint(node, cordon).await
     }
 
-    async fn untaint(&self, node: &str) -> Result<(), String> {
-        self.server.untaint(node).await
+    async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
+        self.server.untaint(node, uncordon).await
     }
 
     async fn evict(&self, cluster: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
@@ -150,12 +150,7 @@ impl<'s> Stage<'s> {
             most: Arc::new(scenario.groups.iter().map(|group| (group.id.clone(), group.max)).collect()),
         };
         let server = Server { world: watch.world.clone(), faults: faults.clone() };
-        let driver = Driver {
-            settings: scenario.settings.clone(),
-            memory: Memory::default(),
-            clouds: Clouds::new(vec![]),
-            library,
-        };
+        let driver = Driver::new(scenario.settings.clone(), Clouds::new(vec![]), library);
         let options = provider_options(scenario, &watch, &clock)?;
         let mut stage = Self {
             scenario,
