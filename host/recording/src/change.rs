@@ -27,14 +27,15 @@ impl<T: Clone + PartialEq> Changed<T> {
         let mut next = 0;
         for element in after {
             // Most often the list goes on as it did before.
-            let here = (before.get(next) == Some(element)).then_some(next);
-            let found = here.or_else(|| {
+            let found = if before.get(next) == Some(element) {
+                Some(next)
+            } else {
                 let places = places
                     .get_or_insert_with(|| before.iter().enumerate().map(|(at, element)| (key(element), at)).collect());
-                let at = places.get(&key(element)).copied()?;
-                next = at;
-                (before.get(at) == Some(element)).then_some(at)
-            });
+                let at = places.get(&key(element)).copied();
+                next = at.unwrap_or(next);
+                at.filter(|&at| before.get(at) == Some(element))
+            };
             next += 1;
             match (found, pieces.last_mut()) {
                 (Some(at), Some(Piece::Kept(from, count))) if *from + *count == at => *count += 1,

@@ -32,7 +32,7 @@ pub(crate) enum Record {
     /// A loop begins.
     Begins(Box<Inputs>),
     /// It got an answer.
-    Heard(Heard),
+    Heard(Box<Heard>),
     /// It ended with these decisions.
     Ends(Changed<String>),
 }

@@ -68,13 +68,13 @@ impl Recorder {
     /// It got a ranking.
     pub fn ranked(&mut self, expander: &str, ranking: &Ranking) {
         let (expander, ranking) = (expander.to_owned(), ranking.clone());
-        self.write(&Record::Heard(Heard::Ranking { expander, ranking }));
+        self.write(&Record::Heard(Box::new(Heard::Ranking { expander, ranking })));
     }
 
     /// It got to know what became of a write.
     pub fn acted(&mut self, action: &Action, outcome: &Outcome) {
         let (action, outcome) = (action.clone(), outcome.clone());
-        self.write(&Record::Heard(Heard::Outcome { action, outcome }));
+        self.write(&Record::Heard(Box::new(Heard::Outcome { action, outcome })));
     }
 
     /// It ends with this plan.

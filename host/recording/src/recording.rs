@@ -83,7 +83,7 @@ impl<R: Read> Recording<R> {
                     self.next = Some(inputs);
                     break;
                 }
-                Record::Heard(heard) => recorded.heard.push(heard),
+                Record::Heard(heard) => recorded.heard.push(*heard),
                 Record::Ends(changed) => {
                     let decided = changed.apply(&self.decided);
                     let decided = decided.ok_or_else(|| self.bad("its decisions do not follow from those before"))?;

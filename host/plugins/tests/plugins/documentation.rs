@@ -20,7 +20,7 @@ fn every_example_of_the_page_is_read() {
         let config =
             PluginConfig::parse("plugin-config.md", example).unwrap_or_else(|error| panic!("{error}\n{example}"));
         for entry in config.plugins.values() {
-            let grants = NetworkGrants::brokered(&entry, "plugin-config.md", vec![], &broker).unwrap();
+            let grants = NetworkGrants::brokered(entry, "plugin-config.md", vec![], &broker).unwrap();
             slots += grants.credentials.len();
         }
         config.network.closed_ranges(&Environment::empty());

@@ -61,7 +61,7 @@ impl Stage {
         let host = PluginHost::new(options).unwrap();
         let embedded = plimsoll_bundled::EXPANDERS.to_vec();
         let chain = ["least-waste".to_owned()];
-        let options = LibraryOptions { embedded, folder: None, config: PluginConfig::default() };
+        let options = LibraryOptions { embedded, folder: None, config: PluginConfig::default(), in_background: false };
         let library = Library::open(&host, &chain, options).await;
         let cloud = world.clone();
         let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {

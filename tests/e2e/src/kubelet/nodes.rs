@@ -47,12 +47,10 @@ impl Nodes {
         let registered = each(new, |node| self.register(node)).await;
         let names: BTreeSet<&str> = wanted.iter().map(|node| node.name.as_str()).collect();
         let gone: Vec<&String> = self.known.keys().filter(|name| !names.contains(name.as_str())).collect();
-        let removed: Vec<String> =
-            each(gone, |name| self.remove(name)).await.into_iter().cloned().collect();
+        let removed: Vec<String> = each(gone, |name| self.remove(name)).await.into_iter().cloned().collect();
         let due = self.known.iter().filter(|(_, renewed)| renewed.elapsed() >= self.renew);
         let due: Vec<&String> = due.map(|(name, _)| name).filter(|name| names.contains(name.as_str())).collect();
-        let renewed: Vec<String> =
-            each(due, |name| self.renew(name)).await.into_iter().cloned().collect();
+        let renewed: Vec<String> = each(due, |name| self.renew(name)).await.into_iter().cloned().collect();
         for name in registered.into_iter().map(|node| node.name.clone()).chain(renewed) {
             self.known.insert(name, Instant::now());
         }

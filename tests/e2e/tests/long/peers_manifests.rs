@@ -148,8 +148,7 @@ fn mount(
     for mounted in container.get("volumeMounts").and_then(Value::as_array).into_iter().flatten() {
         let (name, path) = (text(mounted, "/name")?, text(mounted, "/mountPath")?);
         let mut volumes = pod.get("volumes").and_then(Value::as_array).into_iter().flatten();
-        let volume =
-            volumes.find(|volume| volume["name"] == name).with_context(|| format!("no volume {name}"))?;
+        let volume = volumes.find(|volume| volume["name"] == name).with_context(|| format!("no volume {name}"))?;
         let real = folder.join(name);
         if let Ok(secret) = text(volume, "/secret/secretName") {
             std::fs::create_dir_all(&real)?;
