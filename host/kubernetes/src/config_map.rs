@@ -190,8 +190,8 @@ impl ConfigMap {
             "data": content.data,
             "binaryData": content.binary_data,
         });
-        if let Some(version) = version {
-            object["metadata"]["resourceVersion"] = version.into();
+        if let (Some(version), Some(Value::Object(metadata))) = (version, object.get_mut("metadata")) {
+            metadata.insert("resourceVersion".to_owned(), version.into());
         }
         object.to_string().into_bytes()
     }

@@ -416,7 +416,10 @@ mod tests {
                     ("GET", false) => state.lease.clone().map_or(Says::Fails(404), Says::Object),
                     ("POST", true) if state.lease.is_some() => Says::Fails(409),
                     ("PUT", false) if state.lease.is_none() => Says::Fails(404),
-                    ("PUT", false) if asked.body["metadata"]["resourceVersion"] != state.version.to_string() => {
+                    ("PUT", false)
+                        if asked.body["metadata"]["resourceVersion"].as_str()
+                            != Some(state.version.to_string().as_str()) =>
+                    {
                         Says::Fails(409)
                     }
                     ("POST", true) | ("PUT", false) => {

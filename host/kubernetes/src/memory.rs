@@ -149,7 +149,7 @@ mod tests {
 
     impl State {
         fn answer(&mut self, asked: &Asked) -> Says {
-            let stale = asked.body["metadata"]["resourceVersion"] != self.version.to_string();
+            let stale = asked.body["metadata"]["resourceVersion"].as_str() != Some(self.version.to_string().as_str());
             match asked.method.as_str() {
                 _ if self.down => Says::Fails(500),
                 "GET" => self.map.clone().map_or(Says::Fails(404), Says::Object),

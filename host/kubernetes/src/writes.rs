@@ -92,11 +92,7 @@ impl Live {
             if !has {
                 taints.push(json!({"key": TO_BE_DELETED, "value": now.to_string(), "effect": "NoSchedule"}));
             }
-            let mut spec = json!({"taints": taints});
-            if cordon {
-                spec["unschedulable"] = true.into();
-            }
-            Some(spec)
+            Some(if cordon { json!({"taints": taints, "unschedulable": true}) } else { json!({"taints": taints}) })
         });
         let marked = marked.await;
         let (about, recorder) = (About::node(node), &self.options.recorder);
@@ -127,11 +123,7 @@ impl Live {
             if taints.len() == before {
                 return None;
             }
-            let mut spec = json!({"taints": taints});
-            if uncordon {
-                spec["unschedulable"] = Value::Null;
-            }
-            Some(spec)
+            Some(if uncordon { json!({"taints": taints, "unschedulable": null}) } else { json!({"taints": taints}) })
         });
         match changed.await {
             // Nobody is held back by a node that is gone.
@@ -251,12 +243,15 @@ impl Live {
         let Ok(mut node) = serde_json::from_str::<Value>(&text) else {
             return Answer::Refused(format!("the API server's node {name} is no JSON"));
         };
-        let same = |key: &str, value: &str| node["metadata"][key] == *value;
+        let metadata = node.get("metadata");
+        let same = |key: &str, value: &str| {
+            metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str) == Some(value)
+        };
         if !same("resourceVersion", &facts.version) || !same("uid", &facts.uid) {
             return Answer::Conflict("it has another version than the watch saw".to_owned());
         }
-        for (key, value) in spec.as_object().into_iter().flatten() {
-            node["spec"][key.as_str()] = value.clone();
+        if let (Some(Value::Object(old)), Value::Object(new)) = (node.get_mut("spec"), spec) {
+            old.extend(new.clone());
         }
         let request = match nodes.replace(name, &PostParams::default(), node.to_string().into_bytes()) {
             Ok(request) => request,

@@ -83,7 +83,7 @@ impl std::ops::AddAssign for Report {
 /// # Errors
 ///
 /// If the components cannot be set up, which is no finding.
-pub fn play(
+pub(crate) fn play(
     components: &Components,
     scenario: &Scenario,
     tell: Option<fn(&str)>,

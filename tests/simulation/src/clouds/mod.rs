@@ -15,5 +15,5 @@ mod play;
 mod scenario;
 mod sky;
 
-pub use play::play;
-pub use scenario::Scenario;
+pub(crate) use play::play;
+pub(crate) use scenario::Scenario;

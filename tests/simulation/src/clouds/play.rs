@@ -47,7 +47,7 @@ const LONG_UNREGISTERED: Duration = Duration::from_secs(3600);
 /// # Errors
 ///
 /// If the components or the fake cannot be set up, which is no finding.
-pub fn play(
+pub(crate) fn play(
     components: &Components,
     scenario: &Scenario,
     tell: Option<fn(&str)>,

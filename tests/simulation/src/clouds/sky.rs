@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const CLUSTER: &str = "1111";
 
 /// The fake.
+#[allow(clippy::large_enum_variant, reason = "a run has one of it")]
 pub(crate) enum Sky {
     AliCloud(Fake<AliCloud>),
     Utho(Fake<Utho>),
