@@ -349,6 +349,7 @@ mod tests {
         let answers = Mutex::new(answers.into_iter());
         let (client, journal) = testing::client(move |asked| match (asked.method.as_str(), asked.is_watch()) {
             ("GET", false) if asked.path == "/api/v1/nodes" => list(5, &[node("a", 5, taints.clone())], None),
+            ("GET", false) if asked.path.starts_with("/api/v1/nodes/") => Says::Fails(403),
             ("GET", false) => list(5, &[], None),
             ("GET", true) => Says::Nothing,
             _ if asked.path.ends_with("/events") => Says::Object(json!({})),

@@ -27,9 +27,6 @@ pub struct PodSpec {
     pub tolerations: Box<[Toleration]>,
     /// Effective requests: containers, init containers, pod level and overhead together; `pods` is 1.
     pub requests: Resources,
-    /// What its containers alone ask for, without init containers, pod level and overhead: the measure of how well pods fill
-    /// a node, in the peer's expanders.
-    pub container_requests: Resources,
     /// Host ports, normalised, sorted, each once.
     pub host_ports: Box<[HostPort]>,
     /// Hard topology spread constraints (`DoNotSchedule`).
@@ -60,7 +57,6 @@ impl PodSpec {
             node_affinity: None,
             tolerations: Box::default(),
             requests: Resources { pods: 1, ..Resources::default() },
-            container_requests: Resources { pods: 1, ..Resources::default() },
             host_ports: Box::default(),
             spread: Box::default(),
             affinity: Box::default(),

@@ -224,7 +224,7 @@ impl Loop<'_> {
         for (&entry, &count) in growth.entries.iter().zip(&growth.packed.placed) {
             let Some(pending) = self.pending.get(entry).filter(|_| count > 0) else { continue };
             pods.push((u32::try_from(entry).unwrap_or(u32::MAX), count));
-            wanted = wanted.plus(&cluster.specs[pending.spec].container_requests.times(i64::from(count)));
+            wanted = wanted.plus(&cluster.specs[pending.spec].requests.times(i64::from(count)));
         }
         let requests = template.pods.iter().map(|pod| &cluster.specs[pod.spec].requests);
         let taken = requests.fold(Resources::default(), |sum, requests| sum.plus(requests));

@@ -127,7 +127,6 @@ impl Converter<'_> {
                 .map(|toleration| pod_rules::toleration(toleration, symbols))
                 .collect(),
             requests: requests::requested(spec, symbols)?,
-            container_requests: requests::of_containers_alone(spec, symbols)?,
             host_ports: pod_rules::host_ports(spec, symbols)?,
             spread: pod_rules::spread(spec, &labels, symbols),
             affinity: pod_rules::affinity_terms(near, namespace, &labels, label_keys, symbols),

@@ -19,17 +19,6 @@ pub(super) fn requested(spec: &core::PodSpec, symbols: &mut Symbols) -> Result<R
     Ok(total.into_requests())
 }
 
-/// What the containers ask for together, without anything else.
-pub(super) fn of_containers_alone(spec: &core::PodSpec, symbols: &mut Symbols) -> Result<Resources, ConvertError> {
-    let mut total = Amounts::default();
-    for (index, container) in spec.containers.iter().enumerate() {
-        let list = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let added = total.add_list(list, symbols);
-        added.field("requests").field("resources").index(index).field("containers").field("spec")?;
-    }
-    Ok(total.into_requests())
-}
-
 /// What the pod holds on its node while its resources are being changed in place; none: the same as [`requested`].
 pub(super) fn held(
     spec: &core::PodSpec,

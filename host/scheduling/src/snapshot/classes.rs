@@ -270,8 +270,7 @@ impl<'a> Look<'a> {
         Self { spec: &facts.cluster.specs[spec], label_set, volumes, claims, terminating }
     }
 
-    /// Everything of a spec but labels, volumes, claims (these are numbered), priority and the containers' own
-    /// requests (no predicate looks at these two).
+    /// Everything of a spec but labels, volumes, claims (these are numbered) and priority (no predicate looks at it).
     fn parts(&self) -> impl PartialEq + Hash + use<'a> {
         let PodSpec {
             namespace,
@@ -281,7 +280,6 @@ impl<'a> Look<'a> {
             node_affinity,
             tolerations,
             requests,
-            container_requests: _,
             host_ports,
             spread,
             affinity,
