@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the fuzz target for FUZZ_SECONDS seconds (180), on the stable compiler as host/plugins/fuzz/run.sh does.
+# Runs the fuzz target for FUZZ_SECONDS seconds (180), on the stable compiler as host/grants/fuzz/run.sh does.
 # What is found lies in artifacts/objects; give such a file to target/…/objects to see it again.
 set -eu
 
