@@ -66,8 +66,8 @@ refresh-time: setup
 # stable compiler.
 FUZZ_SECONDS ?= 180
 fuzz: setup
-	FUZZ_SECONDS=$(FUZZ_SECONDS) host/grants/fuzz/run.sh
-	FUZZ_SECONDS=$(FUZZ_SECONDS) host/model/fuzz/run.sh
+	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh host/grants/fuzz
+	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh host/model/fuzz
 
 # The vendors' own SDKs drive the fake clouds.
 honesty:

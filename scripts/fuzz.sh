@@ -1,12 +1,15 @@
 #!/bin/sh
-# Runs each fuzz target for FUZZ_SECONDS seconds (180), or only those that are named: run.sh grant address.
-# What is found lies in artifacts/TARGET; give such a file to target/…/TARGET to see it again.
+# Runs fuzz targets for FUZZ_SECONDS seconds each (180): fuzz.sh FOLDER [TARGET…], such as fuzz.sh host/grants/fuzz grant.
+# Without names, every target that has a folder of seeds. What is found lies in FOLDER/artifacts/TARGET; give such a file to
+# FOLDER/target/…/TARGET to see it again.
 #
 # The stable compiler can do it: libFuzzer only needs the counters of the coverage pass. cargo-fuzz would add the address
 # sanitizer, which needs a nightly compiler and finds nothing in code without unsafe.
 set -eu
 
-cd "$(dirname "$0")"
+[ $# -gt 0 ] && [ -f "$1/Cargo.toml" ] || { echo "fuzz.sh FOLDER [TARGET...]: FOLDER holds the fuzz targets" >&2; exit 2; }
+cd "$1"
+shift
 seconds=${FUZZ_SECONDS:-180}
 platform=$(rustc -vV | sed -n 's/^host: //p')
 
@@ -16,7 +19,7 @@ RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 -Cllvm-args=-sanitizer-coverage-trace-compares" \
     cargo build --release --target "$platform" --bins
 
-[ $# -gt 0 ] || set -- grant address request ranges config
+[ $# -gt 0 ] || set -- $(ls seeds)
 for name in "$@"; do
     mkdir -p "corpus/$name" "artifacts/$name"
     echo "== $name for $seconds seconds"
