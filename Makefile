@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: bench demo e2e e2e-long manifests fuzz release soak test lint components refresh-time vectors openb seeds honesty docs picture setup
+.PHONY: bench demo e2e e2e-long manifests fuzz release soak test lint components refresh-time vectors mutants openb openb-replay seeds honesty docs picture setup
 
 setup:
 	@scripts/wasm-toolchain.sh
@@ -89,6 +89,18 @@ openb: release
 	target/release/plimsoll simulate target/openb.json --expander=least-waste --output json > target/openb-plan.json
 	target/release/check-plan target/openb-plan.json target/openb.json
 
-# Times the loop on generated clusters; BENCH_ARGS=--help tells more. Writes target/bench.json.
+# The openb trace by its times of arrival and departure, on the simulated cloud; some minutes. REPLAY_ARGS=--help tells more.
+REPLAY_ARGS ?=
+openb-replay: release
+	@test -n "$(DATA)" || { echo "make openb-replay DATA=FOLDER: the folder that holds nodes.csv and pods.csv" >&2; exit 2; }
+	target/release/openb-replay $(DATA)/nodes.csv $(DATA)/pods.csv $(REPLAY_ARGS)
+
+# Wrong versions of the core, each of which the fault simulation must catch; WRONG names some. An hour for all.
+WRONG ?=
+mutants: setup
+	tests/simulation/mutants/run.sh $(WRONG)
+
+# Times the loop on generated clusters, and whole turns with churn; BENCH_ARGS=--help tells more. Writes target/bench.json.
 bench: release
 	target/release/bench $(BENCH_ARGS)
+	target/release/churn

@@ -62,6 +62,25 @@ struct Known {
     failed: BTreeSet<InstanceId>,
     /// Failures without a machine that were counted.
     failures: BTreeSet<String>,
+    /// Machines that had arrived and are not seen at present, with when they were last seen, in milliseconds since the
+    /// epoch. When they are seen again, nobody has arrived.
+    #[serde(default)]
+    missed: BTreeMap<InstanceId, i64>,
+}
+
+/// A machine that is not seen for so long is forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(3600);
+
+impl Known {
+    /// Takes note of the machines that are nodes now; returns how many of them were not there before.
+    fn see(&mut self, registered: BTreeSet<InstanceId>, at: Time) -> u32 {
+        let missing = self.arrived.difference(&registered).map(|id| (id.clone(), at.millis()));
+        self.missed.extend(missing.collect::<Vec<_>>());
+        let fresh = registered.difference(&self.arrived).filter(|&id| self.missed.remove(id).is_none()).count();
+        self.missed.retain(|_, since| at.since(Time::from_millis(*since)) <= FORGET_AFTER);
+        self.arrived = registered;
+        u32::try_from(fresh).unwrap_or(u32::MAX)
+    }
 }
 
 /// What a read of one group says to the ledger.
@@ -71,6 +90,8 @@ pub struct GroupReading<'a> {
     pub group: &'a GroupId,
     /// Its target.
     pub target_size: u32,
+    /// When the cloud was in this state.
+    pub observed_at: Time,
     /// Machines that are nodes now.
     pub registered: BTreeSet<InstanceId>,
     /// Machines that failed, with the error.
@@ -181,8 +202,7 @@ impl Ledger {
         let mut failures = Vec::new();
         let first_look = !self.known.contains_key(reading.group);
         let known = self.known.entry(reading.group.clone()).or_default();
-        let arrived = reading.registered.difference(&known.arrived).count();
-        known.arrived = reading.registered;
+        let arrived = known.see(reading.registered, at);
         let mut lost: Vec<(u32, CloudError)> = vec![];
         let mut still_failed = BTreeSet::new();
         for (id, error) in &reading.failed {
@@ -200,14 +220,16 @@ impl Ledger {
         known.failures.retain(|id| reading.failures.iter().any(|(listed, ..)| listed == id));
 
         if !first_look {
-            self.credit(reading.group, u32::try_from(arrived).unwrap_or(u32::MAX));
+            self.credit(reading.group, arrived);
         }
         for (missing, error) in lost {
             let missing = self.credit(reading.group, missing);
             failures.push(Failure { group: reading.group.clone(), missing, cause: FailureCause::Cloud(error) });
         }
         for intent in self.increases.iter_mut().filter(|intent| intent.group == *reading.group) {
-            if intent.state != IntentState::Accepted {
+            // A read from before the request says nothing of it.
+            let later = reading.observed_at.millis() > intent.asked_at_ms;
+            if intent.state != IntentState::Accepted && later {
                 let taken = reading.target_size.saturating_sub(intent.target_before).min(intent.outstanding);
                 let missing = intent.outstanding - taken;
                 intent.outstanding = taken;
@@ -248,6 +270,7 @@ mod tests {
         GroupReading {
             group,
             target_size: target,
+            observed_at: Time::from_millis(1),
             registered: nodes.iter().map(|&name| InstanceId::from(name)).collect(),
             failed: vec![],
             failures: vec![],
@@ -311,6 +334,28 @@ mod tests {
             assert_eq!(ledger.outstanding(&group), left, "target {target}");
             assert_eq!(failures.len(), failed, "target {target}");
         }
+    }
+
+    #[test]
+    fn a_read_from_before_the_request_says_nothing_of_a_lost_answer() {
+        let (mut ledger, group, id) = asked(2);
+        ledger.answered(id, &Err(error(true)));
+        let old = GroupReading { observed_at: Time::from_millis(0), ..reading(&group, 1, &["i0"]) };
+        assert_eq!(ledger.settle(old, Time::from_millis(10)), []);
+        assert_eq!(ledger.outstanding(&group), 2);
+        assert_eq!(ledger.settle(reading(&group, 1, &["i0"]), Time::from_millis(20)).len(), 1);
+        assert_eq!(ledger.outstanding(&group), 0);
+    }
+
+    #[test]
+    fn nodes_that_were_out_of_sight_do_not_arrive_again() {
+        let (mut ledger, group, id) = asked(2);
+        ledger.answered(id, &accepted(3, 2));
+        ledger.settle(reading(&group, 3, &[]), Time::from_millis(1));
+        ledger.settle(reading(&group, 3, &["i0"]), Time::from_millis(2));
+        assert_eq!(ledger.outstanding(&group), 2);
+        ledger.settle(reading(&group, 3, &["i0", "i1"]), Time::from_millis(3));
+        assert_eq!(ledger.outstanding(&group), 1);
     }
 
     #[test]

@@ -130,6 +130,8 @@ pub struct Observation<'a> {
     pub prices: Option<&'a PriceBook>,
     /// What is odd about what was seen.
     pub warnings: Vec<Warning>,
+    /// Nodes whose machine registered as another node too.
+    pub twins: FxHashMap<NodeIndex, NodeIndex>,
 }
 
 impl<'a> Observation<'a> {
@@ -161,6 +163,7 @@ impl<'a> Observation<'a> {
             capabilities: cloud.capabilities,
             prices: cloud.prices.filter(|book| is_valid(book, at)),
             warnings,
+            twins: twins(cluster),
         }
     }
 
@@ -185,11 +188,26 @@ impl<'a> Observation<'a> {
         GroupReading {
             group: &group.cloud.id,
             target_size: group.cloud.target_size,
+            observed_at: group.cloud.observed_at,
             registered: registered.collect(),
             failed: failed.collect(),
             failures: failures.collect(),
         }
     }
+}
+
+/// Nodes of one machine. Whoever deletes it for the sake of one deletes the others with it.
+fn twins(cluster: &Cluster) -> FxHashMap<NodeIndex, NodeIndex> {
+    let mut first: FxHashMap<&str, NodeIndex> = FxHashMap::default();
+    let mut twins = FxHashMap::default();
+    for (index, node) in cluster.nodes.iter().enumerate().filter(|(_, node)| !node.provider_id.is_empty()) {
+        let other = *first.entry(&node.provider_id).or_insert(index);
+        if other != index {
+            twins.insert(index, other);
+            twins.insert(other, index);
+        }
+    }
+    twins
 }
 
 fn is_valid(book: &PriceBook, at: Time) -> bool {

@@ -235,6 +235,8 @@ pub enum NodeReason {
     BeingDeleted,
     /// The cloud protects its machine.
     Protected(String),
+    /// Its machine registered as another node too, which would die with it.
+    Twin(usize),
     /// A pod holds it.
     Pod(PodIndex, Blocker),
     /// It waits for a pod to end by itself.
@@ -271,6 +273,7 @@ impl NodeReason {
             Self::ClusterUnhealthy => "ClusterUnhealthy",
             Self::BeingDeleted => "CurrentlyBeingDeleted",
             Self::Protected(_) => "InstanceProtected",
+            Self::Twin(_) => "RegisteredTwice",
             Self::Pod(..) => "BlockedByPod",
             Self::OnCompletion(_) => "BlockedByOnCompletionPod",
             Self::NoPlaceToMovePod(_) => "NoPlaceToMovePods",
@@ -305,6 +308,10 @@ impl NodeReason {
             Self::UnreadyDisabled => "it is not ready, and scale-down-unready-enabled is off".into(),
             Self::BeingDeleted => "it is being deleted already".into(),
             Self::Protected(reason) => format!("the cloud protects its machine: {reason}"),
+            Self::Twin(other) => {
+                let name = cluster.nodes.get(*other).map(|node| cluster.text(node.name)).unwrap_or_default();
+                format!("its machine is node {name} too")
+            }
             Self::Pod(index, blocker) => blocker.describe(&pod(index), cluster),
             Self::OnCompletion(index) => format!("{}: must end by itself (safe-to-evict: on-completion)", pod(index)),
             Self::NoPlaceToMovePod(index) => format!("{}: no other node has room for it", pod(index)),

@@ -94,6 +94,8 @@ pub struct Pool {
     pub deaf: u32,
     /// Wishes that are not fulfilled, the oldest first.
     pub(crate) wishes: Vec<Wish>,
+    /// So many of the next machines run, but become nodes only after so long.
+    pub late: (u32, Duration),
     pub(crate) done: BTreeMap<String, Done>,
     pub(crate) made: u32,
 }
@@ -115,6 +117,7 @@ impl Pool {
             machines: vec![],
             deaf: 0,
             wishes: vec![],
+            late: (0, Duration::ZERO),
             done: BTreeMap::new(),
             made: 0,
         }
@@ -129,6 +132,11 @@ impl Pool {
             left -= given_up;
         }
         self.wishes.retain(|wish| wish.count > 0);
+    }
+
+    /// How many machines it has ever asked for.
+    pub fn machines_made(&self) -> usize {
+        usize::try_from(self.made).unwrap_or(usize::MAX)
     }
 
     /// Machines that count for the size: all but those that are going or failed.

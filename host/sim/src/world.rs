@@ -22,6 +22,8 @@ use crate::workload::Workload;
 enum Due {
     /// A machine of a pool registers, or fails if there is no stock.
     Boots(usize, String),
+    /// A machine that runs already becomes a node.
+    Joins(usize, String),
     /// A node turns ready: its group, its name.
     Ready(String, String),
     /// A machine that is being deleted is gone.
@@ -53,6 +55,11 @@ pub struct World {
 pub(crate) struct Names {
     ready: Symbol,
     not_ready_taint: Symbol,
+}
+
+/// Name of the second node of a machine that registered twice.
+pub(crate) fn twin_of(machine: &str) -> String {
+    format!("{machine}-again")
 }
 
 /// How long the cloud takes to delete a machine.
@@ -115,6 +122,11 @@ impl World {
         self.settle();
     }
 
+    /// Moves the clock on without letting anything happen: for those who move the cluster themselves.
+    pub fn tick(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
     /// Lets controllers and the scheduler act on what is there now.
     pub fn settle(&mut self) {
         self.fulfil();
@@ -141,6 +153,7 @@ impl World {
     fn happen(&mut self, due: Due) {
         match due {
             Due::Boots(pool, id) => self.register(pool, &id),
+            Due::Joins(pool, id) => self.join_late(pool, &id),
             Due::Ready(group, node) => self.turn_ready(&group, &node),
             Due::Gone(pool, id) => self.remove_machine(pool, &id),
             Due::Ends(uid) => self.cluster.pods.retain(|pod| *pod.uid != *uid),
@@ -217,8 +230,23 @@ impl World {
             of.deaf -= 1;
             return;
         }
+        let (late, after) = of.late;
+        if late > 0 {
+            of.late = (late - 1, after);
+            self.later(after, Due::Joins(pool, id.to_owned()));
+            return;
+        }
         // The template was checked when the pool was made.
         if let Ok(node) = self.node(id, &template) {
+            self.join(node, &group, warm_up);
+        }
+    }
+
+    fn join_late(&mut self, pool: usize, id: &str) {
+        let Some(of) = self.pools.get(pool) else { return };
+        let runs = of.machines.iter().any(|machine| machine.id == id && machine.state == MachineState::Up);
+        let (group, template, warm_up) = (of.id.clone(), of.template.clone(), of.warm_up);
+        if let (true, Ok(node)) = (runs, self.node(id, &template)) {
             self.join(node, &group, warm_up);
         }
     }
@@ -258,7 +286,7 @@ impl World {
         self.tell(What::NodeReady { group: group.to_owned(), node: name.to_owned() });
     }
 
-    fn node(&mut self, name: &str, template: &wire::Template) -> Result<Node, ConvertError> {
+    pub(crate) fn node(&mut self, name: &str, template: &wire::Template) -> Result<Node, ConvertError> {
         let effect = |taint: &wire::Taint| match taint.effect {
             wire::TaintEffect::NoSchedule => "NoSchedule",
             wire::TaintEffect::PreferNoSchedule => "PreferNoSchedule",
@@ -311,6 +339,7 @@ impl World {
         let group = of.id.clone();
         of.machines.retain(|machine| machine.id != id);
         self.leave(id, &group);
+        self.leave(&twin_of(id), &group);
     }
 
     /// A node is gone with its machine.
@@ -409,6 +438,28 @@ impl World {
         let Some(found) = self.workloads.iter_mut().find(|candidate| candidate.name == workload) else { return };
         let before = std::mem::replace(&mut found.replicas, replicas);
         self.tell(What::Scaled(workload.to_owned(), before, replicas));
+    }
+
+    /// A workload ends: its pods are deleted, and nobody makes them again.
+    pub fn end(&mut self, workload: &str) {
+        self.scale(workload, 0);
+        self.reconcile();
+        self.workloads.retain(|candidate| candidate.name != workload);
+    }
+
+    /// One more pod of a workload starts straight on a node, as when the scheduler bound it at that very moment.
+    pub fn squeeze_in(&mut self, workload: &str, node: &str) {
+        let Some(index) = self.workloads.iter().position(|candidate| candidate.name == workload) else { return };
+        let Some(name) = self.cluster.symbols.find(node) else { return };
+        let replicas = self.workloads.get(index).map_or(0, |found| found.replicas);
+        self.scale(workload, replicas.saturating_add(1));
+        self.make_pod(index);
+        if let Some(pod) = self.cluster.pods.last_mut() {
+            pod.node = Some(name);
+            pod.phase = Phase::Running;
+            pod.scheduling = Scheduling::Done;
+        }
+        self.tell(What::Bound(workload.to_owned(), 1));
     }
 
     /// Makes and deletes pods until every workload has what it wishes.

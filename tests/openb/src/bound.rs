@@ -112,7 +112,7 @@ mod tests {
 
     fn task(cpu_milli: u64, gpus: u64, models: &[&str]) -> Task {
         let models = models.iter().map(|model| (*model).to_owned()).collect();
-        Task { name: String::new(), cpu_milli, memory_mib: 1, gpus, models }
+        Task { name: String::new(), cpu_milli, memory_mib: 1, gpus, models, span: None }
     }
 
     fn of(bounds: &[Bound], resource: &str) -> (u64, u64, u32) {

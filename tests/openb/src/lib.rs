@@ -6,9 +6,14 @@
 //!  pods.csv ──► Task ────┼─► Pod objects ─────────────────┴─► one List as JSON
 //!                        └─► lower bound on machines
 //! ```
+//!
+//! With the times at which pods came and went, the trace is also played: [`replay`] lets them come and go on the simulated
+//! cloud in front of the real loop, and [`hours`] says how few node-hours could have held them.
 
 pub mod bound;
+pub mod hours;
 pub mod objects;
+pub mod replay;
 pub mod trace;
 
 pub use bound::{Bound, lower_bounds};

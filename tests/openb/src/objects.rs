@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use crate::trace::{Shape, Task};
 
 /// Node label that tells the model of the GPUs.
-const MODEL_LABEL: &str = "openb.plimsoll.dev/gpu-model";
+pub const MODEL_LABEL: &str = "openb.plimsoll.dev/gpu-model";
 /// Resource that GPUs are asked for by.
-const GPU: &str = "nvidia.com/gpu";
+pub const GPU: &str = "nvidia.com/gpu";
 /// Pods on a node at most, the usual setting.
-const PODS_PER_NODE: u32 = 110;
+pub const PODS_PER_NODE: u32 = 110;
 
 /// A `v1 List` of all pods, pending, and of a node group for each shape, empty, that may grow to as many machines as the
 /// trace has of it.
@@ -67,7 +67,8 @@ fn group(shape: &Shape, count: u32) -> Value {
     })
 }
 
-fn pod(task: &Task) -> Value {
+/// A pending pod.
+pub fn pod(task: &Task) -> Value {
     let mut requests = json!({
         "cpu": format!("{}m", task.cpu_milli),
         "memory": format!("{}Mi", task.memory_mib),
@@ -133,6 +134,7 @@ mod tests {
             memory_mib: 1_024,
             gpus,
             models: models.iter().map(|model| (*model).to_owned()).collect(),
+            span: None,
         };
         let tasks = [task("plain", 0, &[]), task("any", 1, &[]), task("picky", 2, &["P100", "T4"])];
         let mut reader = Reader::default();

@@ -50,6 +50,8 @@ pub struct Task {
     pub gpus: u64,
     /// Models of GPUs that will do, each once, sorted; empty: any, and none if it needs no GPU.
     pub models: Vec<String>,
+    /// When it was made and when it was deleted, in seconds since the beginning of the trace, if the table tells.
+    pub span: Option<(u64, u64)>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +62,10 @@ struct TaskRow {
     num_gpu: u64,
     gpu_milli: u64,
     gpu_spec: String,
+    #[serde(default)]
+    creation_time: Option<u64>,
+    #[serde(default)]
+    deletion_time: Option<u64>,
 }
 
 /// Reads the table of machines.
@@ -100,6 +106,7 @@ fn task(row: TaskRow) -> Task {
         name: row.name,
         cpu_milli: row.cpu_milli,
         memory_mib: row.memory_mib,
+        span: row.creation_time.zip(row.deletion_time),
     }
 }
 

@@ -1,48 +1,57 @@
 //! The cloud's end of the provider's requests: the world's answer, the faults of the moment, and a look at every order.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use plimsoll_driver::lock;
-use plimsoll_model::symbol::known;
+use plimsoll_model::Time;
 use plimsoll_plugins::egress::{InProcess, TransportError};
-use plimsoll_provider_simulated::wire::{
-    Call, Class, DecreaseOrder, DeleteOrder, Failure, IncreaseOrder, State as Answer,
-};
-use plimsoll_sim::cloud::MachineState;
+use plimsoll_provider_simulated::wire::{Call, Class, Failure, InstanceState, State as Answer};
 use plimsoll_sim::{World, api};
 
 use crate::faults::{Faults, Order};
-use crate::scenario::{Hold, ReadFault, WriteFault};
+use crate::orders::{self, Protected};
+use crate::scenario::{Moment, ReadFault, WriteFault};
 use crate::violation::Invariant;
 
-/// Which pods must not lose their node: names of their workloads.
-pub(crate) type Protected = Arc<Vec<(String, Hold)>>;
+/// Memory of the provider's component. It needs far less, and an answer of [`TOO_LARGE`] does not fit.
+pub(crate) const COMPONENT_BYTES: usize = 4 << 20;
+const TOO_LARGE: usize = 6 << 20;
 
 /// The cloud as the provider reaches it.
 pub(crate) fn transport(world: Arc<Mutex<World>>, faults: Faults, protected: Protected) -> InProcess {
     InProcess::faulty(move |request| {
         let (world, faults, protected) = (world.clone(), faults.clone(), protected.clone());
         async move {
-            faults.step().await;
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-            let answer = match Call::parse(request.method().as_str(), &path, request.body()) {
-                Ok(Call::Increase(group, order)) => {
-                    look_at_increase(&world, &faults, &group, &order);
-                    write(&world, &faults, &request, Order::Increase)
-                }
-                Ok(Call::DecreaseTarget(group, order)) => {
-                    look_at_decrease(&world, &faults, &group, &order);
-                    write(&world, &faults, &request, Order::Decrease)
-                }
-                Ok(Call::DeleteInstances(group, order)) => {
-                    look_at_deletion(&world, &faults, &protected, &group, &order);
-                    write(&world, &faults, &request, Order::Delete)
-                }
-                _ => read(&world, &faults, &request, &path),
+            let call = Call::parse(request.method().as_str(), &path, request.body());
+            let order = match &call {
+                Ok(Call::Increase(..)) => Some(Order::Increase),
+                Ok(Call::DecreaseTarget(..)) => Some(Order::Decrease),
+                Ok(Call::DeleteInstances(..)) => Some(Order::Delete),
+                _ => None,
             };
-            faults.step().await;
+            let (before, after) = match order {
+                Some(_) => (Moment::BeforeOrder, Moment::AfterOrder),
+                None => (Moment::BeforeRead, Moment::AfterRead),
+            };
+            faults.step(before).await;
+            let answer = match (order, &call) {
+                (Some(order), Ok(call)) => {
+                    orders::look_at(call, &world, &faults, &protected);
+                    write(&world, &faults, &request, order)
+                }
+                (_, call) => {
+                    let answer = read(&world, &faults, &request, &path);
+                    if matches!(call, Ok(Call::State(_))) {
+                        note(&world, &faults, &answer);
+                    }
+                    answer
+                }
+            };
+            faults.step(after).await;
             answer
         }
     })
@@ -78,6 +87,13 @@ fn read(
         Some(ReadFault::Stale) => {
             Ok(state.answers.get(path).cloned().map_or(status(StatusCode::SERVICE_UNAVAILABLE), Response::new))
         }
+        Some(ReadFault::TooLarge) => Ok(Response::new(Bytes::from(vec![b' '; TOO_LARGE]))),
+        Some(ReadFault::Zero) => Ok(changed(answer, |answer| {
+            for group in answer.groups.iter_mut().flatten() {
+                group.target = 0;
+                group.instances.clear();
+            }
+        })),
         Some(ReadFault::Garbage) => Ok(Response::new(Bytes::from_static(b"<html>oops</html>"))),
         Some(ReadFault::Wrong) => Ok(Response::new(Bytes::from_static(br#"{"revision":"r","groups":{"a":1}}"#))),
         Some(ReadFault::Broken) => Ok(changed(answer, |answer| {
@@ -95,6 +111,31 @@ fn read(
             }
         })),
     }
+}
+
+/// What an answer to the question for the state tells the process.
+fn note(world: &Mutex<World>, faults: &Faults, answer: &Result<Response<Bytes>, TransportError>) {
+    let world = lock(world);
+    let mut state = faults.lock();
+    let lies = state.read() == Some(ReadFault::Zero);
+    let books = &mut state.books;
+    if lies {
+        books.muddle_all();
+    }
+    let body = answer.as_ref().ok().filter(|answer| answer.status().is_success()).map(Response::body);
+    let Some(told) = body.and_then(|body| serde_json::from_slice::<Answer>(body).ok()) else {
+        books.told_nothing();
+        return;
+    };
+    let of = Time::from_millis(i64::try_from(told.observed_at_ms).unwrap_or(0));
+    let Some(groups) = told.groups else {
+        books.told(world.pools.iter().map(|pool| pool.id.as_str()), of);
+        return;
+    };
+    books.told(groups.iter().filter(|group| group.error.is_none()).map(|group| group.id.as_str()), of);
+    let all = groups.iter().flat_map(|group| &group.instances);
+    let going = all.filter(|instance| instance.state == InstanceState::Deleting);
+    books.told_going(going.map(|instance| instance.id.clone()).collect());
 }
 
 fn whole(body: &Bytes) -> bool {
@@ -126,68 +167,34 @@ fn write(
     match fault {
         Some(WriteFault::Fails) => return Ok(status(StatusCode::SERVICE_UNAVAILABLE)),
         Some(WriteFault::Throttled) => return Ok(status(StatusCode::TOO_MANY_REQUESTS)),
-        Some(WriteFault::LostBefore) => return Err(TransportError::Refused),
-        Some(WriteFault::LostAfter) | None => {}
+        Some(WriteFault::LostBefore) => return Err(TransportError::Broken("reset".to_owned())),
+        Some(WriteFault::LostAfter | WriteFault::TooLarge) | None => {}
     }
-    let answer = api::answer(&mut lock(world), request);
+    let mut world = lock(world);
+    let before: BTreeSet<String> = machines(&world).map(|(_, id)| id.to_owned()).collect();
+    let answer = api::answer(&mut world, request);
+    let mut state = faults.lock();
     if answer.status().is_success() {
-        faults.lock().orders.push(order);
+        state.orders.push(order);
+        let now = world.now();
+        if order == Order::Increase {
+            for (group, id) in machines(&world).filter(|(_, id)| !before.contains(*id)) {
+                state.books.brought(group, vec![id.to_owned()], now);
+            }
+        }
+        for (id, status) in orders::deletions(&answer) {
+            if status {
+                state.books.deleted(&id, now);
+            }
+        }
     }
     match fault {
-        Some(WriteFault::LostAfter) => Err(TransportError::ConnectTimeout),
+        Some(WriteFault::LostAfter) => Err(TransportError::Broken("reset".to_owned())),
+        Some(WriteFault::TooLarge) => Ok(Response::new(Bytes::from(vec![b' '; TOO_LARGE]))),
         _ => Ok(answer),
     }
 }
 
-fn look_at_increase(world: &Mutex<World>, faults: &Faults, group: &str, order: &IncreaseOrder) {
-    let world = lock(world);
-    let Some(pool) = world.pools.iter().find(|pool| pool.id == group) else { return };
-    let target = order.expected_target.saturating_add(order.delta);
-    if target > pool.max {
-        faults
-            .found(Invariant::TargetsInBounds, format!("{group}: asked for {target}, above its maximum {}", pool.max));
-    }
-}
-
-fn look_at_decrease(world: &Mutex<World>, faults: &Faults, group: &str, order: &DecreaseOrder) {
-    let world = lock(world);
-    let Some(pool) = world.pools.iter().find(|pool| pool.id == group) else { return };
-    let target = order.expected_target.saturating_sub(order.delta);
-    if order.expected_target == pool.target && target < pool.alive() {
-        let alive = pool.alive();
-        faults.found(
-            Invariant::TargetsInBounds,
-            format!("{group}: asked for {target}, below the {alive} that are there"),
-        );
-    }
-}
-
-fn look_at_deletion(
-    world: &Mutex<World>,
-    faults: &Faults,
-    protected: &[(String, Hold)],
-    group: &str,
-    order: &DeleteOrder,
-) {
-    let world = lock(world);
-    let cluster = &world.cluster;
-    for id in &order.ids {
-        let machine = world.pools.iter().flat_map(|pool| &pool.machines).find(|machine| machine.id == *id);
-        let Some(machine) = machine.filter(|machine| machine.state == MachineState::Up) else { continue };
-        let name = cluster.symbols.find(&machine.id);
-        let Some(node) = cluster.nodes.iter().find(|node| Some(node.name) == name) else { continue };
-        if node.taint(known::TO_BE_DELETED).is_none() {
-            faults.found(Invariant::DeletesOnlyMarked, format!("{group}: {id} is deleted without a mark"));
-        }
-        let here = cluster.pods.iter().filter(|pod| pod.node == name && pod.deletion.is_none());
-        for pod in here {
-            let holds = |(workload, hold): &&(String, Hold)| {
-                hold.protects() && pod.name.strip_prefix(workload.as_str()).is_some_and(|rest| rest.starts_with('-'))
-            };
-            if let Some((_, hold)) = protected.iter().find(holds) {
-                faults
-                    .found(Invariant::ProtectedPodsStay, format!("{id} is deleted with {} on it ({hold:?})", pod.name));
-            }
-        }
-    }
+fn machines(world: &World) -> impl Iterator<Item = (&str, &str)> {
+    world.pools.iter().flat_map(|pool| pool.machines.iter().map(|machine| (pool.id.as_str(), machine.id.as_str())))
 }

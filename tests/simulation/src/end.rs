@@ -164,6 +164,48 @@ pub(crate) fn check(scenario: &Scenario, world: &World, faults: &Faults) {
     for pool in &world.pools {
         check_pool(pool, world, faults);
     }
+    for (plan, pool) in scenario.pools.iter().zip(&world.pools) {
+        check_halves(scenario, plan, pool, world, faults);
+    }
+}
+
+/// Two nodes of a pool that use little, whose pods may move and would fit on one of them: one should have gone.
+fn check_halves(scenario: &Scenario, plan: &PoolPlan, pool: &Pool, world: &World, faults: &Faults) {
+    if plan.gpu || pool.target <= pool.min {
+        return;
+    }
+    let cluster = &world.cluster;
+    let half = |used: i64, all: i64| 2 * used < all;
+    let (all_cpu, all_memory) = (plan.cpu * 1000, plan.memory_gib * 1024);
+    let mut seen: Option<(&str, i64, i64)> = None;
+    for machine in pool.machines.iter().filter(|machine| machine.state == MachineState::Up) {
+        let Some(name) = cluster.symbols.find(&machine.id) else { continue };
+        let Some(node) = cluster.nodes.iter().find(|node| node.name == name) else { continue };
+        let here = cluster.pods.iter().filter(|pod| pod.node == Some(name));
+        let of = |pod: &plimsoll_model::Pod| {
+            let of = |plan: &&WorkloadPlan| {
+                pod.name.strip_prefix(plan.name.as_str()).is_some_and(|rest| rest.starts_with('-'))
+            };
+            scenario.workloads.iter().find(of)
+        };
+        let workloads: Vec<&WorkloadPlan> = here.filter_map(of).collect();
+        let cpu = AGENT_CPU_MILLI + workloads.iter().map(|plan| plan.cpu_milli).sum::<i64>();
+        let memory = AGENT_MEMORY_MIB + workloads.iter().map(|plan| plan.memory_mib).sum::<i64>();
+        let movable = workloads.iter().all(|plan| plan.hold == Hold::Free) && node.taints.is_empty();
+        if !movable || !half(cpu, all_cpu) || !half(memory, all_memory) {
+            continue;
+        }
+        match seen {
+            Some((other, cpu_there, memory_there)) => {
+                let fits = cpu + cpu_there <= all_cpu && memory + memory_there <= all_memory;
+                if fits {
+                    let seen = format!("the pods of {other} and {} would fit on one of them", machine.id);
+                    faults.found(Invariant::IdleNodesGo, seen);
+                }
+            }
+            None => seen = Some((&machine.id, cpu, memory)),
+        }
+    }
 }
 
 fn check_pods(scenario: &Scenario, world: &World, faults: &Faults) {

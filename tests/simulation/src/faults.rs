@@ -6,7 +6,8 @@ use std::time::Duration;
 use plimsoll_model::Time;
 use tokio::sync::Notify;
 
-use crate::scenario::{ReadFault, WriteFault};
+use crate::books::Books;
+use crate::scenario::{ApiFault, Moment, ReadFault, WriteFault};
 use crate::violation::{Invariant, Violation};
 
 /// A fault with its end.
@@ -20,11 +21,19 @@ pub(crate) struct State {
     now: Time,
     reads: Option<Until<ReadFault>>,
     writes: Option<Until<WriteFault>>,
-    api: Option<Until<()>>,
+    api: Option<Until<ApiFault>>,
     evictions: Option<Until<()>>,
     lease: Option<Until<()>>,
-    /// Steps until the process is killed.
-    kill_in: Option<u32>,
+    /// Steps until the process is killed, of any kind or of one.
+    kill_in: Option<(Option<Moment>, u32)>,
+    /// Writes to the API server so far.
+    api_writes: u32,
+    /// A pod that is bound to a marked node: workload, when.
+    pub(crate) squeeze: Option<(usize, Moment)>,
+    /// Whether the process's clock is not the world's.
+    pub(crate) clock_is_off: bool,
+    /// What the cloud was asked for, and what it told.
+    pub(crate) books: Books,
     /// Pods that come just before the next mark: workload, how many more.
     pub(crate) meanwhile: Option<(usize, u32)>,
     /// The last good answer to a read, by path.
@@ -42,6 +51,8 @@ pub(crate) struct Calls {
     pub(crate) reads: u32,
     pub(crate) orders: u32,
     pub(crate) api: u32,
+    /// Those of `api` that mark a node or take a mark off.
+    pub(crate) marks: u32,
 }
 
 /// An order that took effect.
@@ -74,15 +85,16 @@ impl Faults {
     }
 
     /// A step of the process. If it is the one at which it is killed, nothing of it goes on.
-    pub(crate) async fn step(&self) {
+    pub(crate) async fn step(&self, moment: Moment) {
         let dies = {
             let mut state = self.lock();
             match &mut state.kill_in {
-                Some(0) => {
+                Some((at, _)) if at.is_some_and(|at| at != moment) => false,
+                Some((_, 0)) => {
                     state.kill_in = None;
                     true
                 }
-                Some(left) => {
+                Some((_, left)) => {
                     *left -= 1;
                     false
                 }
@@ -114,8 +126,26 @@ impl State {
     pub(crate) fn write(&self) -> Option<WriteFault> {
         on(self.writes, self.now)
     }
-    pub(crate) fn api(&self) -> bool {
-        on(self.api, self.now).is_some()
+    /// What is wrong with this write to the API server.
+    pub(crate) fn api(&mut self) -> Option<ApiFault> {
+        self.api_writes += 1;
+        let even = self.api_writes.is_multiple_of(2);
+        on(self.api, self.now).filter(|fault| *fault != ApiFault::Flickers || even)
+    }
+    /// Whether nothing is wrong at the moment.
+    pub(crate) fn none(&self) -> bool {
+        self.read().is_none()
+            && self.write().is_none()
+            && on(self.api, self.now).is_none()
+            && !self.evictions()
+            && !self.lease_lost()
+            && self.kill_in.is_none()
+            && self.squeeze.is_none()
+            && self.meanwhile.is_none()
+            && !self.clock_is_off
+    }
+    pub(crate) fn now(&self) -> Time {
+        self.now
     }
     pub(crate) fn evictions(&self) -> bool {
         on(self.evictions, self.now).is_some()
@@ -129,8 +159,8 @@ impl State {
     pub(crate) fn set_writes(&mut self, fault: WriteFault, lasts: Duration) {
         self.writes = Some(Until(fault, self.now + lasts));
     }
-    pub(crate) fn set_api(&mut self, lasts: Duration) {
-        self.api = Some(Until((), self.now + lasts));
+    pub(crate) fn set_api(&mut self, fault: ApiFault, lasts: Duration) {
+        self.api = Some(Until(fault, self.now + lasts));
     }
     pub(crate) fn set_evictions(&mut self, lasts: Duration) {
         self.evictions = Some(Until((), self.now + lasts));
@@ -138,8 +168,8 @@ impl State {
     pub(crate) fn set_lease(&mut self, lasts: Duration) {
         self.lease = Some(Until((), self.now + lasts));
     }
-    pub(crate) fn kill_in(&mut self, steps: u32) {
-        self.kill_in = Some(steps);
+    pub(crate) fn kill_in(&mut self, moment: Option<Moment>, steps: u32) {
+        self.kill_in = Some((moment, steps));
     }
     /// Every fault ends.
     pub(crate) fn calm(&mut self) {
@@ -150,6 +180,8 @@ impl State {
         self.lease = None;
         self.kill_in = None;
         self.meanwhile = None;
+        self.squeeze = None;
+        self.clock_is_off = false;
     }
     /// Writes down what was broken; the first one counts.
     pub(crate) fn found(&mut self, invariant: Invariant, seen: String) {

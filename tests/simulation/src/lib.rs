@@ -12,10 +12,12 @@
 //! clouds instead (`clouds`); that part has not been played through yet. A seed always plays the same. What it breaks can be replayed by the command that the report prints, and is shrunk to the
 //! few happenings that are needed.
 
+mod books;
 mod cloud;
 mod clouds;
 mod end;
 mod faults;
+mod orders;
 mod scenario;
 mod server;
 mod shrink;
@@ -25,5 +27,5 @@ mod violation;
 
 pub use shrink::shrink;
 pub use stage::{Components, Report};
-pub use story::{Story, play};
+pub use story::{Story, play, play_recorded};
 pub use violation::{Invariant, Violation};

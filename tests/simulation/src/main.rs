@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Parser;
-use plimsoll_tests_simulation::{Components, Report, Story, Violation, play, shrink};
+use plimsoll_recording::Recorder;
+use plimsoll_tests_simulation::{Components, Report, Story, Violation, play, play_recorded, shrink};
 
 /// Plays the real core and the real components against an in-memory cluster and cloud in which everything fails.
 #[derive(Parser, Debug)]
@@ -42,6 +43,9 @@ struct Arguments {
     /// One seed in five plays the component of AliCloud or of Utho against the fake of its cloud.
     #[arg(long)]
     clouds: bool,
+    /// Write every loop of the run that broke something, or of the one seed, to this file, for `plimsoll replay`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -111,21 +115,34 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         report.kills
     );
     broken.sort_by_key(|(seed, _)| *seed);
-    if let Some((seed, violation)) = broken.first().filter(|_| arguments.shrink > 0) {
+    let wanted = arguments.shrink > 0 || arguments.record.is_some();
+    if let Some((seed, violation)) = broken.first().filter(|_| wanted) {
         let scenario = arguments.draw(*seed);
         let (small, violation) = shrink(&components, &scenario, violation, arguments.shrink)?;
         let numbers: Vec<String> = small.numbers().iter().map(ToString::to_string).collect();
         println!("\nseed {seed}, shrunk: {violation}\n{small}");
         println!("replay: soak --seed {seed} --hours {} --only {}", arguments.hours, numbers.join(","));
+        if let Some(recorder) = recorder(arguments)? {
+            // It breaks again; what was seen is known already.
+            let _ = play_recorded(&components, &small, None, Some(recorder))?;
+        }
     }
     Ok(broken.is_empty())
+}
+
+/// What writes a run down, if that is wished.
+fn recorder(arguments: &Arguments) -> anyhow::Result<Option<Recorder>> {
+    let Some(path) = &arguments.record else { return Ok(None) };
+    let file = std::fs::File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+    println!("recorded: {}", path.display());
+    Ok(Some(Recorder::begin(Box::new(file))?))
 }
 
 fn one(components: &Components, seed: u64, arguments: &Arguments) -> anyhow::Result<bool> {
     let whole = arguments.draw(seed);
     let scenario = arguments.only.as_ref().map_or_else(|| whole.clone(), |numbers| whole.only(numbers));
     println!("{scenario}");
-    match play(components, &scenario, Some(|line| println!("{line}")))? {
+    match play_recorded(components, &scenario, Some(|line| println!("{line}")), recorder(arguments)?)? {
         Ok(report) => {
             println!("nothing broke: {report:?}");
             Ok(true)

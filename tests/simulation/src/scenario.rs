@@ -18,32 +18,102 @@ pub(crate) enum Event {
     Boot { pool: usize, takes: Duration },
     /// So many of a pool's next machines never become nodes.
     Deaf { pool: usize, count: u32 },
+    /// So many of a pool's next machines run, but become nodes only after a while.
+    Late { pool: usize, count: u32, after: Duration },
+    /// A machine of a pool registers a second time under another name; that node is gone again after a while.
+    Twin { pool: usize, lasts: Duration },
     /// A machine of a pool is lost, and the cloud makes another.
     Lose { pool: usize },
     /// Somebody raises a target.
     RaiseByHand { pool: usize, count: u32 },
     /// Somebody deletes a machine.
     DeleteByHand { pool: usize },
+    /// Somebody marks a node as being deleted, and does nothing more.
+    MarkByHand { pool: usize },
     /// A node stops to answer for a while.
     Silent { pool: usize, lasts: Duration },
     /// Reads of the cloud fail in this way for a while.
     Reads { fault: ReadFault, lasts: Duration },
     /// Writes to the cloud fail in this way for a while.
     Writes { fault: WriteFault, lasts: Duration },
-    /// Writes to the API server are refused for a while.
-    Api { lasts: Duration },
+    /// Writes to the API server fail in this way for a while.
+    Api { fault: ApiFault, lasts: Duration },
     /// Evictions are refused for a while.
     Evictions { lasts: Duration },
-    /// The process is killed after so many more of its steps.
-    Kill { steps: u32 },
+    /// The process is killed after so many more of its steps, of any kind or of one.
+    Kill { moment: Option<Moment>, steps: u32 },
     /// The lease is lost for a while.
     Lease { lasts: Duration },
-    /// The process's clock jumps ahead by this much, for a while.
-    Clock { ahead: Duration, lasts: Duration },
+    /// The process's clock jumps by so many seconds, for a while.
+    Clock { by: i64, lasts: Duration },
     /// The provider's component is replaced.
     Replace,
+    /// The provider's component is taken away for a while.
+    Remove { lasts: Duration },
     /// Pods of a workload arrive just before the next node is marked.
     Meanwhile { workload: usize, more: u32 },
+    /// A pod of a workload is bound to the next node that is marked, at that moment or while its pods leave.
+    Squeeze { workload: usize, at: Moment },
+}
+
+/// A step of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moment {
+    /// The cloud is about to be asked something.
+    BeforeRead,
+    /// The cloud has answered, and the answer is on its way.
+    AfterRead,
+    /// An order is about to reach the cloud.
+    BeforeOrder,
+    /// The cloud has carried out an order, and its answer is on its way.
+    AfterOrder,
+    /// A mark is about to be written.
+    BeforeMark,
+    /// A mark is written.
+    AfterMark,
+    /// A mark is about to be taken off.
+    BeforeUnmark,
+    /// A mark is taken off.
+    AfterUnmark,
+    /// An eviction is about to be asked for.
+    BeforeEviction,
+    /// An eviction was asked for.
+    AfterEviction,
+    /// The memory is about to be saved.
+    BeforeSave,
+    /// The memory is saved.
+    AfterSave,
+}
+
+impl Moment {
+    /// The steps that change something, and saving.
+    pub(crate) const AROUND_WRITES: [Self; 10] = [
+        Self::BeforeOrder,
+        Self::AfterOrder,
+        Self::BeforeMark,
+        Self::AfterMark,
+        Self::BeforeUnmark,
+        Self::AfterUnmark,
+        Self::BeforeEviction,
+        Self::AfterEviction,
+        Self::BeforeSave,
+        Self::AfterSave,
+    ];
+}
+
+/// How a write to the API server goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ApiFault {
+    /// Refused: the object was modified.
+    Conflict,
+    /// Every second one is.
+    Flickers,
+    /// It takes effect, but the answer is an error.
+    LostAfter,
+}
+
+impl ApiFault {
+    pub(crate) const ALL: [Self; 3] = [Self::Conflict, Self::Flickers, Self::LostAfter];
 }
 
 /// How a read goes wrong.
@@ -63,6 +133,10 @@ pub(crate) enum ReadFault {
     Broken,
     /// Machines are missing, and it says so.
     Incomplete,
+    /// A lie: every target is 0, and there is no machine.
+    Zero,
+    /// An answer that is larger than what the component can hold: it traps.
+    TooLarge,
 }
 
 /// How a write goes wrong.
@@ -76,6 +150,8 @@ pub(crate) enum WriteFault {
     LostBefore,
     /// No answer, but it happened.
     LostAfter,
+    /// It happened, and the component traps over the answer.
+    TooLarge,
 }
 
 /// A pool.
@@ -265,7 +341,7 @@ fn event(rng: &mut Rng, pools: &[PoolPlan], workloads: &[WorkloadPlan]) -> Event
     let pool = rng.usize(0..pools.len());
     let workload = rng.usize(0..workloads.len());
     let lasts = Duration::from_secs(rng.u64(10..2400));
-    match rng.u8(0..24) {
+    match rng.u8(0..34) {
         0 => Event::Stock { pool, stock: Stock::SoldOut },
         1 => Event::Stock { pool, stock: Stock::SoldOutLate },
         2 => Event::Stock { pool, stock: Stock::Left(rng.u32(0..4)) },
@@ -285,21 +361,40 @@ fn event(rng: &mut Rng, pools: &[PoolPlan], workloads: &[WorkloadPlan]) -> Event
                 ReadFault::Wrong,
                 ReadFault::Broken,
                 ReadFault::Incomplete,
+                ReadFault::Zero,
+                ReadFault::TooLarge,
             ];
             Event::Reads { fault: pick(rng, &faults), lasts }
         }
         13..=15 => {
-            let faults = [WriteFault::Fails, WriteFault::Throttled, WriteFault::LostBefore, WriteFault::LostAfter];
+            let faults = [
+                WriteFault::Fails,
+                WriteFault::Throttled,
+                WriteFault::LostBefore,
+                WriteFault::LostAfter,
+                WriteFault::LostAfter,
+                WriteFault::TooLarge,
+            ];
             Event::Writes { fault: pick(rng, &faults), lasts }
         }
-        16 => Event::Api { lasts },
+        16 => Event::Api { fault: pick(rng, &ApiFault::ALL), lasts },
         17 => Event::Evictions { lasts },
-        18..=20 => Event::Kill { steps: rng.u32(0..30) },
-        21 => Event::Lease { lasts },
-        22 => match rng.u8(0..2) {
-            0 => Event::Clock { ahead: Duration::from_secs(rng.u64(1..7200)), lasts },
-            _ => Event::Replace,
+        18 => Event::Kill { moment: None, steps: rng.u32(0..30) },
+        19..=22 => Event::Kill { moment: Some(pick(rng, &Moment::AROUND_WRITES)), steps: rng.u32(0..3) },
+        23 => Event::Lease { lasts },
+        24 => match rng.u8(0..4) {
+            0 => Event::Clock { by: rng.i64(1..7200), lasts },
+            1 => Event::Clock { by: -rng.i64(1..7200), lasts },
+            2 => Event::Replace,
+            _ => Event::Remove { lasts },
         },
+        25 => Event::Late { pool, count: rng.u32(1..4), after: Duration::from_secs(rng.u64(30..3600)) },
+        26 => Event::Twin { pool, lasts },
+        27 => Event::MarkByHand { pool },
+        28..=30 => {
+            let moments = [Moment::BeforeMark, Moment::AfterMark, Moment::BeforeEviction, Moment::AfterEviction];
+            Event::Squeeze { workload, at: pick(rng, &moments) }
+        }
         _ => Event::Meanwhile { workload, more: rng.u32(1..4) },
     }
 }

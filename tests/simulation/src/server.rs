@@ -9,6 +9,7 @@ use plimsoll_model::{Cluster, Pod};
 use plimsoll_sim::World;
 
 use crate::faults::Faults;
+use crate::scenario::{ApiFault, Moment};
 use crate::violation::Invariant;
 
 /// The API server.
@@ -20,13 +21,40 @@ pub(crate) struct Server {
 
 impl Server {
     /// Whether a write is let through.
-    fn admits(&self) -> Result<(), String> {
+    fn admits(&self) -> Result<Option<ApiFault>, String> {
         let mut state = self.faults.lock();
         state.calls.api += 1;
         if state.lease_lost() {
             state.found(Invariant::NoWriteWithoutLease, "a write to the API server".to_owned());
         }
-        if state.api() { Err("the object has been modified".to_owned()) } else { Ok(()) }
+        match state.api() {
+            Some(ApiFault::Conflict | ApiFault::Flickers) => Err("the object has been modified".to_owned()),
+            fault => Ok(fault),
+        }
+    }
+
+    /// What the caller hears of a write that took effect.
+    fn heard(fault: Option<ApiFault>) -> Result<(), String> {
+        match fault {
+            Some(ApiFault::LostAfter) => Err("the connection was lost".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Somebody's pod lands on a marked node, if it is the moment for it.
+    fn squeeze(&self, node: &str, now: Moment) {
+        let squeezed = self.faults.lock().squeeze.take_if(|(_, at)| *at == now);
+        if let Some((workload, _)) = squeezed {
+            let mut world = lock(&self.world);
+            let name = world.workloads.get(workload).map(|found| found.name.clone());
+            world.squeeze_in(&name.unwrap_or_default(), node);
+        }
+    }
+
+    fn node_of(&self, uid: &str) -> String {
+        let world = lock(&self.world);
+        let pod = world.cluster.pods.iter().find(|pod| *pod.uid == *uid);
+        pod.and_then(|pod| pod.node).map(|node| world.cluster.text(node).to_owned()).unwrap_or_default()
     }
 }
 
@@ -40,7 +68,9 @@ impl Api for Server {
     }
 
     async fn taint(&self, node: &str, cordon: bool) -> Result<(), String> {
-        self.faults.step().await;
+        self.faults.step(Moment::BeforeMark).await;
+        self.squeeze(node, Moment::BeforeMark);
+        self.faults.lock().calls.marks += 1;
         let meanwhile = self.faults.lock().meanwhile.take();
         if let Some((workload, more)) = meanwhile {
             let mut world = lock(&self.world);
@@ -50,27 +80,34 @@ impl Api for Server {
                 world.settle();
             }
         }
-        self.admits()?;
+        let fault = self.admits()?;
         lock(&self.world).taint(node, cordon)?;
-        self.faults.step().await;
-        Ok(())
+        self.squeeze(node, Moment::AfterMark);
+        self.faults.step(Moment::AfterMark).await;
+        Self::heard(fault)
     }
 
     async fn untaint(&self, node: &str, uncordon: bool) -> Result<(), String> {
-        self.faults.step().await;
-        self.admits()?;
+        self.faults.step(Moment::BeforeUnmark).await;
+        self.faults.lock().calls.marks += 1;
+        let fault = self.admits()?;
         lock(&self.world).untaint(node, uncordon)?;
-        self.faults.step().await;
-        Ok(())
+        self.faults.step(Moment::AfterUnmark).await;
+        Self::heard(fault)
     }
 
     async fn evict(&self, _: &Cluster, pod: &Pod, grace: Duration) -> Result<(), String> {
-        self.faults.step().await;
+        self.faults.step(Moment::BeforeEviction).await;
+        let node = self.node_of(&pod.uid);
+        self.squeeze(&node, Moment::BeforeEviction);
         self.admits()?;
         if self.faults.lock().evictions() {
             return Err("too many requests".to_owned());
         }
-        lock(&self.world).evict(&pod.uid, grace)
+        let evicted = lock(&self.world).evict(&pod.uid, grace);
+        self.squeeze(&node, Moment::AfterEviction);
+        self.faults.step(Moment::AfterEviction).await;
+        evicted
     }
 }
 
@@ -95,10 +132,10 @@ impl Disk {
 
 impl Store for Disk {
     async fn save(&mut self, memory: &Memory) -> Result<(), String> {
-        self.faults.step().await;
+        self.faults.step(Moment::BeforeSave).await;
         let (bytes, _) = saved::save(memory).map_err(|error| error.to_string())?;
         *lock(&self.bytes) = bytes;
-        self.faults.step().await;
+        self.faults.step(Moment::AfterSave).await;
         Ok(())
     }
 }

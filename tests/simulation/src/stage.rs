@@ -19,12 +19,15 @@ use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
 use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
 use plimsoll_provider_simulated::wire;
+use plimsoll_recording::Recorder;
 use plimsoll_sim::World;
-use plimsoll_sim::cloud::Stock;
+use plimsoll_sim::cloud::{Pool, Stock};
+use plimsoll_sim::events::What;
 
-use crate::cloud::{self, Protected};
+use crate::cloud;
 use crate::end;
-use crate::faults::{Faults, Order};
+use crate::faults::{Calls, Faults, Order};
+use crate::orders::Protected;
 use crate::scenario::{Event, SETTLING, Scenario};
 use crate::server::{Disk, Server};
 use crate::violation::{Invariant, Violation};
@@ -78,7 +81,8 @@ impl std::ops::AddAssign for Report {
     }
 }
 
-/// Plays a scenario to its end, or to the first invariant that is broken. `tell` gets every line of what happens.
+/// Plays a scenario to its end, or to the first invariant that is broken. `tell` gets every line of what happens, `recorder`
+/// every loop.
 ///
 /// # Errors
 ///
@@ -87,10 +91,12 @@ pub(crate) fn play(
     components: &Components,
     scenario: &Scenario,
     tell: Option<fn(&str)>,
+    recorder: Option<Recorder>,
 ) -> anyhow::Result<Result<Report, Violation>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         let mut stage = Stage::set_up(components, scenario, tell).await?;
+        stage.driver.recorder = recorder;
         stage.play().await?;
         let found = stage.faults.lock().violation();
         Ok(found.map_or(Ok(stage.report), Err))
@@ -110,10 +116,15 @@ struct Stage<'s> {
     plugin: Plugin,
     transport: Arc<dyn Transport>,
     driver: Driver,
-    /// How far the process's clock is ahead, and until when.
-    ahead: Option<(Duration, Time)>,
+    /// How many seconds the process's clock is ahead, and until when.
+    ahead: Option<(i64, Time)>,
     /// Nodes that answer again at a time.
     waking: Vec<(Time, usize)>,
+    /// Second nodes of machines, and when they are gone again.
+    twins: Vec<(Time, usize, String)>,
+    /// When the provider's component is back, if it was taken away.
+    back: Option<Time>,
+    rng: fastrand::Rng,
     calm: bool,
     shrunk: Option<Time>,
     tell: Option<fn(&str)>,
@@ -140,6 +151,11 @@ impl<'s> Stage<'s> {
         let world = Arc::new(Mutex::new(end::world(scenario, begun)?));
         let faults = Faults::default();
         faults.lock().begin(begun);
+        let machines: Vec<String> = {
+            let world = lock(&world);
+            world.pools.iter().flat_map(|pool| &pool.machines).map(|machine| machine.id.clone()).collect()
+        };
+        faults.lock().books.begin_with(machines.into_iter());
         let protected: Protected =
             Arc::new(scenario.workloads.iter().map(|workload| (workload.name.clone(), workload.hold)).collect());
         let transport: Arc<dyn Transport> = Arc::new(cloud::transport(world.clone(), faults.clone(), protected));
@@ -161,6 +177,9 @@ impl<'s> Stage<'s> {
             driver,
             ahead: None,
             waking: vec![],
+            twins: vec![],
+            back: None,
+            rng: fastrand::Rng::with_seed(scenario.seed),
             calm: false,
             shrunk: None,
             tell,
@@ -176,6 +195,7 @@ impl<'s> Stage<'s> {
         let setup = Setup { cloud_config: Some(config.to_string()), ..Setup::default() };
         let mut options = ProviderOptions::new(setup, self.transport.clone());
         options.restarts = RestartPolicy::immediate();
+        options.limits.memory_bytes = cloud::COMPONENT_BYTES;
         let grant = Grant::parse(wire::ENDPOINT, false).context("the grant is wrong")?;
         options.grants = NetworkGrants { hosts: vec![grant], ..NetworkGrants::default() };
         Provider::spawn(&self.host, &self.plugin, options).context("the provider cannot be started")
@@ -237,10 +257,30 @@ impl<'s> Stage<'s> {
         for (_, pool) in self.waking.extract_if(.., |(at, _)| *at <= now) {
             world.set_ready(pool, true);
         }
+        for (_, pool, name) in self.twins.extract_if(.., |(at, ..)| *at <= now) {
+            let group = world.pools.get(pool).map(|pool| pool.id.clone()).unwrap_or_default();
+            world.leave(&name, &group);
+        }
+        if self.back.take_if(|at| *at <= now).is_some() {
+            self.driver.clouds.replace(self.provider()?);
+        }
+        if self.ahead.take_if(|(_, until)| *until <= now).is_some() {
+            let mut state = self.faults.lock();
+            state.clock_is_off = false;
+            state.books.muddle_all();
+        }
         world.advance_to(now);
         self.faults.lock().at(now);
         self.clock.set(now);
         let happened = world.take_happened();
+        for gone in &happened {
+            if let What::NodeGone { node, .. } = &gone.what {
+                let mut state = self.faults.lock();
+                if let Some((invariant, seen)) = state.books.check_gone(node) {
+                    state.found(invariant, seen);
+                }
+            }
+        }
         if let Some(say) = self.tell {
             for happened in &happened {
                 say(&format!("{}  {:?}", end::clock(happened.at.since(self.begun)), happened.what));
@@ -253,12 +293,19 @@ impl<'s> Stage<'s> {
         self.calm = true;
         self.faults.lock().calm();
         self.ahead = None;
+        if let Some(back) = &mut self.back {
+            *back = (*back).min(self.begun + self.scenario.quiet_from);
+        }
+        for (at, ..) in &mut self.twins {
+            *at = (*at).min(self.begun + self.scenario.quiet_from);
+        }
         let mut world = lock(&self.world);
         for (index, plan) in self.scenario.pools.iter().enumerate() {
             world.set_ready(index, true);
             if let Some(pool) = world.pools.get_mut(index) {
                 pool.stock = Stock::Plenty;
                 pool.deaf = 0;
+                pool.late.0 = 0;
                 pool.boot = plan.boot;
             }
         }
@@ -287,39 +334,81 @@ impl<'s> Stage<'s> {
                     pool.deaf = count;
                 }
             }
-            Event::Lose { pool } => world.lose_machine(pool),
-            Event::RaiseByHand { pool, count } => world.raise_by_hand(pool, count),
-            Event::DeleteByHand { pool } => world.delete_by_hand(pool),
+            Event::Late { pool, count, after } => {
+                if let Some(pool) = world.pools.get_mut(pool) {
+                    pool.late = (count, after);
+                }
+            }
+            Event::Twin { pool, lasts } => {
+                let twin = world.register_again(pool);
+                state.books.taken(twin.clone());
+                self.twins.extend(twin.map(|name| (now + lasts, pool, name)));
+            }
+            Event::Lose { pool } => {
+                state.books.muddle(&format!("pool-{pool}"));
+                state.books.taken(world.lose_machine(pool));
+            }
+            Event::RaiseByHand { pool, count } => {
+                state.books.muddle(&format!("pool-{pool}"));
+                world.raise_by_hand(pool, count);
+            }
+            Event::DeleteByHand { pool } => {
+                state.books.muddle(&format!("pool-{pool}"));
+                state.books.taken(world.delete_by_hand(pool));
+            }
+            Event::MarkByHand { pool } => world.mark_by_hand(pool),
             Event::Silent { pool, lasts } => {
                 world.set_ready(pool, false);
                 self.waking.push((now + lasts, pool));
             }
             Event::Reads { fault, lasts } => state.set_reads(fault, lasts),
             Event::Writes { fault, lasts } => state.set_writes(fault, lasts),
-            Event::Api { lasts } => state.set_api(lasts),
+            Event::Api { fault, lasts } => state.set_api(fault, lasts),
             Event::Evictions { lasts } => state.set_evictions(lasts),
-            Event::Kill { steps } => state.kill_in(steps),
+            Event::Kill { moment, steps } => state.kill_in(moment, steps),
             Event::Lease { lasts } => state.set_lease(lasts),
-            Event::Clock { ahead, lasts } => self.ahead = Some((ahead, now + lasts)),
+            Event::Clock { by, lasts } => {
+                self.ahead = Some((by, now + lasts));
+                state.clock_is_off = true;
+                state.books.muddle_all();
+            }
             Event::Replace => {
                 drop((world, state));
-                let provider = self.provider()?;
-                self.driver.clouds.replace(provider);
+                if self.back.is_none() {
+                    let provider = self.provider()?;
+                    self.driver.clouds.replace(provider);
+                }
+            }
+            Event::Remove { lasts } => {
+                self.driver.clouds = Clouds::new(vec![]);
+                self.back = Some(now + lasts);
             }
             Event::Meanwhile { workload, more } => state.meanwhile = Some((workload, more)),
+            Event::Squeeze { workload, at } => state.squeeze = Some((workload, at)),
         }
         Ok(())
     }
 
-    /// One loop; says whether it did anything.
+    /// One loop, sometimes followed by another that sees the same; says whether it did anything.
     async fn turn(&mut self, now: Time) -> anyhow::Result<bool> {
+        let (acted, _) = self.one_turn(now).await?;
+        if self.rng.u8(0..8) == 0 && self.faults.lock().none() && !self.found() {
+            let (_, calls) = self.one_turn(now).await?;
+            if calls.orders > 0 || calls.marks > 0 {
+                self.faults.found(Invariant::SecondLoopIsIdle, format!("{calls:?}"));
+            }
+        }
+        Ok(acted)
+    }
+
+    async fn one_turn(&mut self, now: Time) -> anyhow::Result<(bool, Calls)> {
         {
             let mut state = self.faults.lock();
             state.calls = Default::default();
             state.orders.clear();
         }
         self.report.loops += 1;
-        let ahead = self.ahead.filter(|(_, until)| now < *until).map_or(Duration::ZERO, |(ahead, _)| ahead);
+        let ahead = self.ahead.map_or(0, |(ahead, _)| ahead);
         let (faults, tell, begun) = (self.faults.clone(), self.tell, self.begun);
         let look = |plan: &Plan, observation: &Observation<'_>, _: &Memory| {
             check_reasons(plan, observation, &faults);
@@ -327,7 +416,7 @@ impl<'s> Stage<'s> {
                 end::tell(say, plan, observation, now.since(begun));
             }
         };
-        let turn = self.driver.turn(now + ahead, &self.server, &mut self.disk, look);
+        let turn = self.driver.turn(Time::from_millis(now.millis() + 1000 * ahead), &self.server, &mut self.disk, look);
         let ended = tokio::select! {
             biased;
             () = self.faults.killed() => false,
@@ -348,6 +437,7 @@ impl<'s> Stage<'s> {
             (state.calls, std::mem::take(&mut state.orders))
         };
         self.check_calls(calls);
+        self.check_counted();
         self.check_flapping(now, &orders);
         for order in &orders {
             match order {
@@ -360,7 +450,7 @@ impl<'s> Stage<'s> {
         if acted && self.calm && now.since(self.begun) > self.scenario.quiet_from + SETTLING {
             self.faults.found(Invariant::ComesToRest, format!("still {calls:?}"));
         }
-        Ok(acted || !ended)
+        Ok((acted || !ended, calls))
     }
 
     /// The process was killed: another one starts with what is on the disk.
@@ -370,11 +460,26 @@ impl<'s> Stage<'s> {
         }
         self.report.kills += 1;
         self.driver.memory = self.disk.restore()?;
-        self.driver.clouds = Clouds::new(vec![self.provider()?]);
+        let here = self.back.is_none().then(|| self.provider()).transpose()?;
+        self.driver.clouds = Clouds::new(here.into_iter().collect());
         Ok(())
     }
 
-    fn check_calls(&self, calls: crate::faults::Calls) {
+    /// What was asked for and is on its way is counted on.
+    fn check_counted(&self) {
+        let world = lock(&self.world);
+        let mut state = self.faults.lock();
+        if state.clock_is_off {
+            return;
+        }
+        let counted = |pool: &Pool| self.driver.memory.ledger.outstanding(&pool.id.as_str().into());
+        let found = world.pools.iter().find_map(|pool| state.books.check_counted(&world, pool, counted(pool)));
+        if let Some((invariant, seen)) = found {
+            state.found(invariant, seen);
+        }
+    }
+
+    fn check_calls(&self, calls: Calls) {
         let world = lock(&self.world);
         let size = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let (pools, nodes, pods) =

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_recording::Recorder;
+
 use crate::clouds;
 use crate::scenario::Scenario;
 use crate::stage::{self, Components, Report};
@@ -65,8 +67,22 @@ pub fn play(
     story: &Story,
     tell: Option<fn(&str)>,
 ) -> anyhow::Result<Result<Report, Violation>> {
+    play_recorded(components, story, tell, None)
+}
+
+/// The same, with every loop written down.
+///
+/// # Errors
+///
+/// If the components cannot be set up, which is no finding.
+pub fn play_recorded(
+    components: &Components,
+    story: &Story,
+    tell: Option<fn(&str)>,
+    recorder: Option<Recorder>,
+) -> anyhow::Result<Result<Report, Violation>> {
     match story {
-        Story::Simulated(scenario) => stage::play(components, scenario, tell),
-        Story::Cloud(scenario) => clouds::play(components, scenario, tell),
+        Story::Simulated(scenario) => stage::play(components, scenario, tell, recorder),
+        Story::Cloud(scenario) => clouds::play(components, scenario, tell, recorder),
     }
 }

@@ -14,7 +14,17 @@ pub enum Invariant {
     GoodManners,
     /// No machine is deleted while a pod that the drain rules protect runs on it.
     ProtectedPodsStay,
-    /// No order asks for a target outside of what is registered and the maximum.
+    /// No node dies that nobody asked for.
+    NothingDiesUnasked,
+    /// No order to a group of which the last read told nothing, or told it too long ago.
+    NoOrderUnread,
+    /// What was asked for is counted on until it comes, fails or is late, also if the answer was lost.
+    OrdersAreCountedOn,
+    /// Nothing is asked for twice.
+    AskedForOnce,
+    /// A key that makes the cloud act at most once stands for one order.
+    OneKeyOneOrder,
+    /// No order asks for a target outside of what is registered and the maximum, or for a deletion below the minimum.
     TargetsInBounds,
     /// A process that may not write does not.
     NoWriteWithoutLease,
@@ -30,6 +40,8 @@ pub enum Invariant {
     NoMarkLeft,
     /// With nothing new, nothing is decided.
     ComesToRest,
+    /// A loop that sees what the one before it saw, and what that one did, decides nothing.
+    SecondLoopIsIdle,
     /// A node does not go only to come back.
     NoFlapping,
 }

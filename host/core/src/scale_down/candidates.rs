@@ -90,6 +90,9 @@ impl Loop<'_> {
         if let Some(why) = instance.and_then(|instance| instance.protected.clone()) {
             reasons.push(NodeReason::Protected(why));
         }
+        if let Some(&twin) = self.observation.twins.get(&node) {
+            reasons.push(NodeReason::Twin(twin));
+        }
         let mut candidate = Candidate { node, moving: vec![], completing: vec![] };
         for &index in pods {
             let Some(pod): Option<&Pod> = cluster.pods.get(index) else { continue };

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use plimsoll_model::{Pod, Time};
 
-use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId};
+use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId, InstanceState};
 use crate::control_loop::{Action, Eviction, Loop};
 use crate::drain::Fate;
 use crate::guard;
 use crate::memory::{Removal, Stage};
 use crate::observation::NodeIndex;
-use crate::plan::{PodIndex, Warning};
+use crate::plan::{NodeReason, PodIndex, Warning};
 
 /// A deletion that the cloud accepted is expected to be visible by then.
 const DELETE_PATIENCE: Duration = Duration::from_secs(300);
@@ -145,6 +145,9 @@ impl Loop<'_> {
         let mut occupancy = Occupancy { staying: vec![], leaving: vec![], along: vec![], objection: None };
         let occupied = self.memory.removals.get(cluster.nodes.get(node).map_or("", |node| cluster.text(node.name)));
         let occupied = occupied.is_some_and(|removal| removal.drain);
+        if let Some(&twin) = self.observation.twins.get(&node) {
+            occupancy.objection = Some(NodeReason::Twin(twin).describe(cluster));
+        }
         for &index in self.pods_on.get(node) {
             let Some(pod) = cluster.pods.get(index) else { continue };
             // Budgets are the eviction API's business now: it refuses, and the eviction is tried again.
@@ -259,6 +262,12 @@ impl Loop<'_> {
         let mut instances: Vec<InstanceId> = Vec::new();
         let mut names: Vec<String> = Vec::new();
         for (node, name, instance) in nodes {
+            // Somebody asked already: a process before this one, whose answer nobody heard.
+            let listed = cloud.instances.iter().find(|listed| listed.id == instance);
+            if listed.is_some_and(|listed| listed.state == InstanceState::Deleting) {
+                self.set_stage(&name, Stage::Deleting(self.at().millis()));
+                continue;
+            }
             instances.push(instance);
             if let Err(rule) = guard::delete(&cloud, &instances, self.at()) {
                 instances.pop();

@@ -5,6 +5,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use plimsoll_tests_clouds::{Fault, Twist};
 
+use crate::scenario::{ApiFault, Moment, pick};
+
 /// Something that happens.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Event {
@@ -22,12 +24,12 @@ pub(crate) enum Event {
     TakeAway { group: usize },
     /// AliCloud: a group is suspended for a while. Utho: so many of the next machines fail.
     Ill { group: usize, machines: u32, lasts: Duration },
-    /// Writes to the API server are refused for a while.
-    Api { lasts: Duration },
+    /// Writes to the API server fail in this way for a while.
+    Api { fault: ApiFault, lasts: Duration },
     /// Evictions are refused for a while.
     Evictions { lasts: Duration },
-    /// The process is killed after so many more of its steps.
-    Kill { steps: u32 },
+    /// The process is killed after so many more of its steps, of any kind or of one.
+    Kill { moment: Option<Moment>, steps: u32 },
     /// The lease is lost for a while.
     Lease { lasts: Duration },
     /// The provider's component is replaced.
@@ -62,9 +64,10 @@ pub(crate) fn draw_event(rng: &mut Rng, groups: usize, workloads: usize) -> Even
         9 => Event::Raise { group, count: rng.u32(1..3) },
         10 | 11 => Event::TakeAway { group },
         12 => Event::Ill { group, machines: rng.u32(1..3), lasts },
-        13 => Event::Api { lasts },
+        13 => Event::Api { fault: pick(rng, &ApiFault::ALL), lasts },
         14 => Event::Evictions { lasts },
-        15..=17 => Event::Kill { steps: rng.u32(0..30) },
+        15 => Event::Kill { moment: None, steps: rng.u32(0..30) },
+        16 | 17 => Event::Kill { moment: Some(pick(rng, &Moment::AROUND_WRITES)), steps: rng.u32(0..3) },
         18 => Event::Lease { lasts },
         _ => match rng.bool() {
             true => Event::Replace,

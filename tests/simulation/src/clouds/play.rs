@@ -23,15 +23,16 @@ use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
 use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_recording::Recorder;
 use plimsoll_sim::World;
 use plimsoll_tests_clouds::utho::TOKEN;
 
 use super::events::Event;
 use super::scenario::{GroupPlan, Scenario, Vendor};
 use super::sky::{CLUSTER, Sky, Watch};
-use crate::cloud::Protected;
 use crate::end;
 use crate::faults::{Faults, Order};
+use crate::orders::Protected;
 use crate::scenario::SETTLING;
 use crate::server::{Disk, Server};
 use crate::stage::{BEGIN_MILLIS, Components, LONGEST_PAUSE, Report, SCAN, check_reasons};
@@ -42,7 +43,8 @@ const WARM_UP: Duration = Duration::from_secs(10);
 /// A machine that is no node after so long should be gone.
 const LONG_UNREGISTERED: Duration = Duration::from_secs(3600);
 
-/// Plays a scenario to its end, or to the first invariant that is broken. `tell` gets every line of what happens.
+/// Plays a scenario to its end, or to the first invariant that is broken. `tell` gets every line of what happens, `recorder`
+/// every loop.
 ///
 /// # Errors
 ///
@@ -51,10 +53,12 @@ pub(crate) fn play(
     components: &Components,
     scenario: &Scenario,
     tell: Option<fn(&str)>,
+    recorder: Option<Recorder>,
 ) -> anyhow::Result<Result<Report, Violation>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         let mut stage = Stage::set_up(components, scenario, tell).await?;
+        stage.driver.recorder = recorder;
         stage.play().await?;
         let found = stage.watch.faults.lock().violation();
         Ok(found.map_or(Ok(stage.report), Err))
@@ -307,9 +311,9 @@ impl<'s> Stage<'s> {
                 world.scale(&name.unwrap_or_default(), *replicas);
             }
             Event::Quota { lasts, .. } | Event::Ill { lasts, .. } => self.healing.push((now + *lasts, event.clone())),
-            Event::Api { lasts } => self.watch.faults.lock().set_api(*lasts),
+            Event::Api { fault, lasts } => self.watch.faults.lock().set_api(*fault, *lasts),
             Event::Evictions { lasts } => self.watch.faults.lock().set_evictions(*lasts),
-            Event::Kill { steps } => self.watch.faults.lock().kill_in(*steps),
+            Event::Kill { moment, steps } => self.watch.faults.lock().kill_in(*moment, *steps),
             Event::Lease { lasts } => self.watch.faults.lock().set_lease(*lasts),
             Event::Replace => {
                 let provider = self.provider()?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, header};
 use plimsoll_driver::lock;
 use plimsoll_model::Time;
 use plimsoll_model::symbol::known;
@@ -21,8 +21,9 @@ use serde_json::{Value, json};
 
 use super::events::Event;
 use super::scenario::{GroupPlan, Scenario, Vendor};
-use crate::cloud::Protected;
 use crate::faults::{Faults, Order};
+use crate::orders::Protected;
+use crate::scenario::Moment;
 use crate::violation::Invariant;
 
 /// Longest wait for an answer. Nothing waits: late answers are told to be late.
@@ -279,9 +280,13 @@ impl Watch {
         InProcess::faulty(move |request| {
             let watch = watch.clone();
             async move {
-                watch.faults.step().await;
+                let (before, after) = match asks_for_a_change(&request) {
+                    true => (Moment::BeforeOrder, Moment::AfterOrder),
+                    false => (Moment::BeforeRead, Moment::AfterRead),
+                };
+                watch.faults.step(before).await;
                 let answer = watch.answer(request);
-                watch.faults.step().await;
+                watch.faults.step(after).await;
                 answer
             }
         })
@@ -382,4 +387,10 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether a request is for more than to be told something. AliCloud names the action in a header.
+fn asks_for_a_change(request: &Request<Bytes>) -> bool {
+    let action = request.headers().get("x-acs-action").and_then(|action| action.to_str().ok());
+    action.map_or(request.method() != Method::GET, |action| !action.starts_with("Describe"))
 }
