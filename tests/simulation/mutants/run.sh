@@ -3,7 +3,9 @@
 # A version that breaks nothing within SEEDS seeds is a hole in the fault simulation. run.sh [NAME…]
 #
 # Everything happens in a copy of the tree, target/mutants, which shares what is built of outside libraries. The copy is kept,
-# so that each further version builds only what its patch touches and what depends on that. SECONDS_EACH bounds one version.
+# so that each further version builds only what its patch touches and what depends on that; this workspace is optimized less
+# than in a release, which builds in a fraction of the time and decides the same. While one version is played, the next one
+# is built. SECONDS_EACH bounds the build of a version, and the play of it.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 seeds=${SEEDS:-200}
@@ -11,16 +13,18 @@ bound=${SECONDS_EACH:-1800}
 root=$PWD
 patches=$root/tests/simulation/mutants
 tree=$root/target/mutants
+made=$root/target/mutants-made
 export CARGO_TARGET_DIR=$root/target
-
-# DEBUG=1 builds without optimizing, which is faster where little is played.
-profile=--release soak=$CARGO_TARGET_DIR/release/soak
-[ -z "${DEBUG:-}" ] || { profile= soak=$CARGO_TARGET_DIR/debug/soak; }
+soak=$CARGO_TARGET_DIR/release/soak
+profile=(
+    --config profile.release.opt-level=1 --config profile.release.incremental=true
+    --config 'profile.release.package."*".opt-level=3'
+)
 
 [ $# -gt 0 ] || set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
 
 # Brings the copy up to date; what did not change keeps its time, lest it be built again.
-mkdir -p "$tree"
+mkdir -p "$tree" "$made"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 git ls-files --cached --others --exclude-standard -z > "$list"
@@ -32,26 +36,40 @@ done < "$list"
     [ -e "$root/$file" ] || rm -f "$tree/$file"
 done
 
-missed=0
+missed=0 playing='' player=0
+
+# Says what became of the version that is played, if there is one.
+judge() {
+    [ -n "$playing" ] || return 0
+    local status=0
+    wait "$player" || status=$?
+    case $status in
+        0) echo "MISSED $playing: nothing broke within $seeds seeds"; missed=$((missed + 1)) ;;
+        1) echo "caught $playing: $(head -1 "$made/$playing.out")" ;;
+        *) echo "BROKEN $playing: the run ended with status $status"; missed=$((missed + 1)) ;;
+    esac
+    rm -f "$made/$playing"
+    playing=''
+}
+
 for name in "$@"; do
     patch --quiet --dry-run -d "$tree" -p1 < "$patches/$name.patch" >/dev/null \
         || { echo "STALE  $name: the patch does not fit any more"; missed=$((missed + 1)); continue; }
     patch --quiet --no-backup-if-mismatch -d "$tree" -p1 < "$patches/$name.patch"
-    status=0
-    (cd "$tree" && timeout "$bound" "${CARGO:-cargo}" build $profile --quiet --workspace --bin soak) \
-        || status=broken
-    if [ "$status" = 0 ]; then
-        out=$(timeout "$bound" "$soak" --seeds "$seeds" --fail-fast --shrink 0 \
-            --cache "$root/target/soak-cache") || status=$?
-    fi
-    case $status in
-        broken) echo "BROKEN $name: it does not build in ${bound}s"; missed=$((missed + 1)) ;;
-        0) echo "MISSED $name: nothing broke within $seeds seeds"; missed=$((missed + 1)) ;;
-        1) echo "caught $name: $(head -1 <<< "$out")" ;;
-        *) echo "BROKEN $name: the run ended with status $status"; missed=$((missed + 1)) ;;
-    esac
+    built=yes
+    (cd "$tree" && timeout "$bound" "${CARGO:-cargo}" build --release "${profile[@]}" --quiet --workspace --bin soak) \
+        || built=no
     patch --quiet --no-backup-if-mismatch -R -d "$tree" -p1 < "$patches/$name.patch"
+    [ $built = yes ] && mv "$soak" "$made/$name"
+    judge
+    if [ $built = no ]; then
+        echo "BROKEN $name: it does not build in ${bound}s"
+        missed=$((missed + 1))
+        continue
+    fi
+    timeout "$bound" "$made/$name" --seeds "$seeds" --fail-fast --shrink 0 --cache "$root/target/soak-cache" \
+        > "$made/$name.out" 2>&1 &
+    playing=$name player=$!
 done
-# The binary of the last wrong version must not be taken for the right one.
-rm -f "$soak"
+judge
 exit $((missed > 0))
