@@ -51,7 +51,7 @@ vectors: release
 
 # The providers against the fakes of their clouds, each test under a hundred seeds; debug builds take fewer.
 seeds:
-	$(CARGO) test --release -p plimsoll-provider-alicloud -p plimsoll-provider-utho
+	$(CARGO) test --release --workspace --test fake
 
 # The real loop and components against a cluster and a cloud in which everything fails: 24 virtual hours for each seed.
 soak: release
@@ -60,7 +60,8 @@ soak: release
 # How long a refresh of MACHINES machines keeps the component of AliCloud busy, without the network; prints JSON.
 MACHINES ?= 1500
 refresh-time: setup
-	$(CARGO) run --release --quiet -p plimsoll-plugins --example refresh-time -- $(MACHINES)
+	$(CARGO) build --release --quiet --workspace --example refresh-time
+	target/release/examples/refresh-time $(MACHINES)
 
 # Fuzzes the parsers that stand between a plug-in and the network, and the reader of objects, each for FUZZ_SECONDS, on the
 # stable compiler.

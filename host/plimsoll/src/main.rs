@@ -14,7 +14,6 @@ mod exit;
 mod expanders;
 mod explain;
 mod flags;
-mod memory;
 mod plugin;
 mod providers;
 mod record;
@@ -24,6 +23,7 @@ mod signals;
 mod simulate;
 mod slot;
 mod terminal;
+mod usage;
 mod why_chosen;
 
 use exit::Exit;

@@ -31,6 +31,7 @@ pub(crate) struct Stats {
     pub(crate) pods: usize,
     pub(crate) groups: usize,
     pub(crate) loop_ms: f64,
+    pub(crate) loop_cpu_ms: f64,
     pub(crate) peak_rss_mib: f64,
     #[serde(default)]
     pub(crate) read_ms: f64,

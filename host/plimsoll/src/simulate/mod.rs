@@ -24,7 +24,7 @@ mod state;
 mod table;
 
 use crate::exit::Exit;
-use crate::{expanders, flags, memory, record, terminal};
+use crate::{expanders, flags, record, terminal, usage};
 use groups::FileCloud;
 use output::{Answer, Stats};
 
@@ -193,7 +193,7 @@ async fn decide<T>(
         .map_err(Exit::bad_input)?
         .upon(known)
         .map_err(Exit::bad_input)?;
-    let begun = Instant::now();
+    let (begun, ran) = (Instant::now(), usage::processor_time());
     let view = CloudView {
         snapshot: &cloud.snapshot,
         capabilities: &cloud.capabilities,
@@ -220,8 +220,9 @@ async fn decide<T>(
         pods: cluster.pods.len(),
         groups: observation.groups.len(),
         loop_ms: millis(begun.elapsed()),
+        loop_cpu_ms: millis(usage::processor_time().saturating_sub(ran)),
         read_ms,
-        peak_rss_mib: memory::peak_mib(),
+        peak_rss_mib: usage::peak_mib(),
     };
     for event in events.take() {
         if !warnings.contains(&event) {

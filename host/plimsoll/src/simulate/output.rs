@@ -95,6 +95,8 @@ pub(crate) struct Stats {
     pub(crate) groups: usize,
     /// From the model in memory to the decision, expanders included.
     pub(crate) loop_ms: f64,
+    /// How long of it the program really ran, summed over its threads; less where others had the processor.
+    pub(crate) loop_cpu_ms: f64,
     /// From the first byte of the files to the model in memory.
     pub(crate) read_ms: f64,
     /// Most memory that the process held, in MiB.
