@@ -235,3 +235,17 @@ fn somebody_elses_cordon_stays() {
         assert_eq!(scene.uncordoned, [expected], "{name}");
     }
 }
+
+#[test]
+fn a_drain_whose_pods_lost_their_place_is_given_up() {
+    let mut scene = Scene::new(&(two_nodes() + &pod("a", "1", Some("n1"), "")));
+    assert_eq!(scene.turn().going(), ["n1"]);
+    // Somebody else takes the room that was meant for them. No node is bought so that another can go.
+    let mut other = scene.cluster.pods.iter().find(|pod| &*pod.name == "a").unwrap().clone();
+    (other.name, other.uid, other.node) = ("c".into(), "c".into(), scene.cluster.symbols.find("n2"));
+    scene.cluster.pods.push(other);
+    later(&mut scene, 6);
+    scene.turn();
+    assert_eq!(scene.done, ["untaint n1"]);
+    assert!(scene.memory.removals.is_empty());
+}

@@ -46,6 +46,20 @@ fn removals_are_summed() {
 }
 
 #[test]
+fn nodes_on_their_way_out_count_for_lower_bounds() {
+    let names = ["n1", "n2", "n3", "n4"];
+    for (name, min_size, cores) in [("the minimum of the group", 2, 0), ("cores-total", 0, 8)] {
+        let yaml = all(names.map(|name| node(name, "4", "16Gi", ""))) + &group_of("g", min_size, 5, &names) + WEB;
+        let mut scene = Scene::new(&yaml);
+        scene.settings.cores_total.min = cores;
+        assert_eq!(scene.turn().going().len(), 2, "{name}");
+        // They settle, or pods of theirs take their time to leave: the cloud was not asked for anything yet.
+        let told = scene.turn();
+        assert_eq!(told.going(), [""; 0], "{name}");
+    }
+}
+
+#[test]
 fn every_blocker_is_told() {
     let local = "volumes: [{name: scratch, emptyDir: {}}], ";
     let bare = "---\n{apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: bare}, spec: {nodeName: n1, containers: \

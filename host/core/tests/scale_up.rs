@@ -11,6 +11,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use plimsoll_core::Memory;
 use plimsoll_core::cloud::ErrorClass;
@@ -131,8 +132,13 @@ fn a_lost_answer_is_waited_for_and_not_repeated() {
     let told = scene.turn();
     assert_eq!(scene.done, ["increase a +1"], "nobody else is asked while it may have been done");
     assert_eq!(told.counts(), BTreeMap::from([("new", 4)]));
-    // The next read says that the target did not move: it was never done.
+    // A read from before the request says nothing of it.
     scene.done.clear();
+    scene.turn();
+    assert_eq!(scene.done, [""; 0]);
+    // The next read says that the target did not move: it was never done.
+    scene.now = scene.now + Duration::from_secs(10);
+    scene.snapshot.groups.iter_mut().for_each(|group| group.observed_at = scene.now);
     let told = scene.turn();
     assert_eq!(scene.done, ["increase b +1"], "a is left alone for a while");
     assert_eq!(told.growth(), growth(&[("b", 1)]));

@@ -21,17 +21,13 @@
 //!
 //! The driver calls [`Loop::next`], does what it says, and answers with [`Loop::ranked`] or [`Loop::acted`].
 
-use std::time::Duration;
-
 use plimsoll_model::{SpecId, Time};
 use plimsoll_scheduling::{Candidates, ClassId, NodeId, ShapeId, Snapshot};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
 
-use crate::cloud::{CloudError, DeleteOutcome, GroupId, InstanceId, SizeOutcome};
+use crate::cloud::GroupId;
 use crate::drain::{Budgets, Controllers, DrainRules};
 use crate::health;
-use crate::ledger::IntentId;
 use crate::limits::{Limits, Weight};
 use crate::memory::Memory;
 use crate::observation::{GroupIndex, GroupView, NodeIndex, Observation};
@@ -47,11 +43,16 @@ use crate::settings::Settings;
 use crate::similar::Likeness;
 use crate::templates::INSTANCE_TYPE_BEFORE;
 
+mod action;
+mod answers;
 mod pending;
+mod phase;
 pub(crate) mod pods_on;
 mod report;
 mod room;
 
+pub use action::{Action, Eviction, Outcome};
+pub use phase::Phase;
 use pods_on::PodsOn;
 
 /// What the driver is to do next.
@@ -68,120 +69,6 @@ pub enum Step {
     Act(Action),
     /// The loop is over.
     Done,
-}
-
-/// A write.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Action {
-    /// Ask the cloud for more machines.
-    Increase {
-        /// The intent; its key makes the write happen at most once.
-        intent: IntentId,
-        /// The group.
-        group: GroupId,
-        /// How many more.
-        delta: u32,
-        /// The target that the cloud should have now.
-        expected_target: u32,
-        /// Why, for audit trails.
-        reason: String,
-    },
-    /// Ask the cloud to wish for fewer machines, none of which is there.
-    DecreaseTarget {
-        /// The intent; its key makes the write happen at most once.
-        intent: IntentId,
-        /// The group.
-        group: GroupId,
-        /// How many fewer.
-        delta: u32,
-        /// The target that the cloud should have now.
-        expected_target: u32,
-        /// Why, for audit trails.
-        reason: String,
-    },
-    /// Ask the cloud to delete machines.
-    Delete {
-        /// The intent; its key makes the write happen at most once.
-        intent: IntentId,
-        /// The group.
-        group: GroupId,
-        /// The machines.
-        instances: Vec<InstanceId>,
-        /// The target that the cloud should have now.
-        expected_target: u32,
-        /// Never below this.
-        min_size: u32,
-        /// Why, for audit trails.
-        reason: String,
-    },
-    /// Mark a node as being deleted, so that nothing new lands there.
-    Taint {
-        /// The node.
-        node: NodeIndex,
-        /// Whether to cordon it too.
-        cordon: bool,
-    },
-    /// Take the mark off again.
-    Untaint {
-        /// The node.
-        node: NodeIndex,
-        /// Whether to let pods in again: not where the node was cordoned before it was marked.
-        uncordon: bool,
-    },
-    /// Evict pods of a node.
-    Evict {
-        /// The node.
-        node: NodeIndex,
-        /// The pods.
-        pods: Vec<Eviction>,
-    },
-}
-
-/// A pod that is told to leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Eviction {
-    /// The pod.
-    pub pod: PodIndex,
-    /// How long it may take to end.
-    pub grace: Duration,
-}
-
-impl Action {
-    /// What it is called, as in metrics and traces.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Increase { .. } => "increase-size",
-            Self::DecreaseTarget { .. } => "decrease-target",
-            Self::Delete { .. } => "delete-instances",
-            Self::Taint { .. } => "taint",
-            Self::Untaint { .. } => "untaint",
-            Self::Evict { .. } => "evict",
-        }
-    }
-
-    /// The group that it is about, if it is a write to a cloud.
-    pub fn group(&self) -> Option<&str> {
-        match self {
-            Self::Increase { group, .. } | Self::DecreaseTarget { group, .. } | Self::Delete { group, .. } => {
-                Some(group.as_str())
-            }
-            Self::Taint { .. } | Self::Untaint { .. } | Self::Evict { .. } => None,
-        }
-    }
-}
-
-/// What became of an action.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Outcome {
-    /// Of [`Action::Increase`] and [`Action::DecreaseTarget`].
-    Size(Result<SizeOutcome, CloudError>),
-    /// Of [`Action::Delete`].
-    Delete(Result<DeleteOutcome, CloudError>),
-    /// Of a write to the API server; the error in words.
-    Api(Result<(), String>),
-    /// Of any action: it never left this process, which may not write just now; why, in words. Nobody is to blame for it
-    /// but this process, so no group rests and no removal counts as failed.
-    NotSent(String),
 }
 
 /// Pods of one class that need a node.
@@ -205,6 +92,29 @@ impl Pending {
     pub(crate) fn left(&self) -> u32 {
         let placed: u32 = self.placed.iter().map(|&(_, count)| count).sum();
         u32::try_from(self.pods.len()).unwrap_or(u32::MAX).saturating_sub(placed)
+    }
+
+    /// Pods that found no place.
+    pub(crate) fn unplaced(&self) -> impl Iterator<Item = PodIndex> {
+        let placed: u32 = self.placed.iter().map(|&(_, count)| count).sum();
+        self.pods.iter().copied().skip(usize::try_from(placed).unwrap_or(usize::MAX))
+    }
+
+    /// These pods need no place after all; the places that they had are free again.
+    pub(crate) fn leave_out(&mut self, out: &[PodIndex], snapshot: &mut Snapshot<'_>) {
+        let mut pods = std::mem::take(&mut self.pods).into_iter();
+        for (node, count) in &mut self.placed {
+            let here: Vec<PodIndex> = pods.by_ref().take(usize::try_from(*count).unwrap_or(usize::MAX)).collect();
+            let before = self.pods.len();
+            self.pods.extend(here.iter().copied().filter(|pod| !out.contains(pod)));
+            let gone = u32::try_from(here.len() - (self.pods.len() - before)).unwrap_or(u32::MAX);
+            if gone > 0 {
+                snapshot.unplace(self.class, *node, gone);
+                *count -= gone;
+            }
+        }
+        self.placed.retain(|&(_, count)| count > 0);
+        self.pods.extend(pods.filter(|pod| !out.contains(pod)));
     }
 
     /// Puts as many of those that are left as possible on these nodes, in their order.
@@ -260,46 +170,6 @@ pub(crate) enum Turn {
 
 /// How often options are looked for again, because trimming made room in a group that was full.
 const MOST_PASSES: u32 = 4;
-
-/// A part of the loop, in this order. Options and increases may take turns.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Phase {
-    /// The ledger is settled, and pods are put where they fit already.
-    Begin,
-    /// Removals under way go on.
-    Removals,
-    /// Options are packed and ranked.
-    Options,
-    /// The cloud is asked for machines.
-    Increases,
-    /// Groups below their least size are filled.
-    MinSizes,
-    /// Nodes that nobody needs are looked for.
-    ScaleDown,
-    /// Nodes that go are marked.
-    Taints,
-    /// The plan is written.
-    Report,
-    /// Nothing is left.
-    Done,
-}
-
-impl Phase {
-    /// Its name, as in metrics and traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::Removals => "removals",
-            Self::Options => "options",
-            Self::Increases => "increases",
-            Self::MinSizes => "min-sizes",
-            Self::ScaleDown => "scale-down",
-            Self::Taints => "taints",
-            Self::Report => "report",
-            Self::Done => "done",
-        }
-    }
-}
 
 /// One loop.
 pub struct Loop<'a> {
@@ -439,56 +309,6 @@ impl<'a> Loop<'a> {
             && !self.plan.warnings.contains(&warning)
         {
             self.plan.warnings.push(warning);
-        }
-    }
-
-    /// Answers [`Step::Act`].
-    pub fn acted(&mut self, outcome: Outcome) {
-        let Waiting::Acting(action) = std::mem::replace(&mut self.waiting, Waiting::Nothing) else { return };
-        match (action, outcome) {
-            (action, Outcome::NotSent(why)) => self.not_sent(action, why),
-            (Action::Increase { intent, group, delta, .. }, Outcome::Size(result)) => {
-                self.increased(intent, &group, delta, result);
-            }
-            (Action::Increase { intent, group, delta, .. }, _) => {
-                self.increased(intent, &group, delta, Err(mismatched()));
-            }
-            (Action::DecreaseTarget { group, delta, .. }, Outcome::Size(result)) => {
-                self.decreased(&group, delta, result)
-            }
-            (Action::DecreaseTarget { group, delta, .. }, _) => self.decreased(&group, delta, Err(mismatched())),
-            (Action::Delete { group, instances, .. }, Outcome::Delete(result)) => {
-                self.deleted(&group, &instances, result);
-            }
-            (Action::Delete { group, instances, .. }, _) => self.deleted(&group, &instances, Err(mismatched())),
-            (Action::Taint { node, .. }, outcome) => self.tainted(node, api(outcome)),
-            (Action::Untaint { node, .. } | Action::Evict { node, .. }, outcome) => {
-                // Tried again in the next loop, from what is then seen.
-                if let Err(reason) = api(outcome) {
-                    let node = self.node_name(node);
-                    self.plan.warnings.push(Warning::RemovalFailed { node, reason });
-                }
-            }
-        }
-    }
-
-    /// An action that this process kept to itself. It is looked at anew in the next loop, here or in the next leader.
-    fn not_sent(&mut self, action: Action, why: String) {
-        match action {
-            Action::Increase { intent, group, delta, .. } => {
-                let error = not_sent(&why);
-                self.memory.ledger.answered(intent, &Err(error.clone()));
-                if let Some(state) = self.group_index(&group).and_then(|index| self.groups.get_mut(index)) {
-                    state.closed = Some(GroupReason::Failed(error.clone()));
-                }
-                self.plan.warnings.push(Warning::IncreaseFailed { group, delta, accepted: 0, error });
-            }
-            Action::DecreaseTarget { group, delta, .. } => self.decreased(&group, delta, Err(not_sent(&why))),
-            Action::Delete { group, instances, .. } => self.deletion_not_sent(&group, &instances, &why),
-            Action::Taint { node, .. } => self.taint_not_sent(node, why),
-            Action::Untaint { .. } | Action::Evict { .. } => {
-                self.plan.warnings.push(Warning::RemovalFailed { node: String::new(), reason: why });
-            }
         }
     }
 
@@ -672,45 +492,6 @@ impl<'a> Loop<'a> {
         }
         self.waiting = Waiting::Acting(action);
     }
-
-    fn increased(&mut self, intent: IntentId, group: &GroupId, delta: u32, result: Result<SizeOutcome, CloudError>) {
-        let at = self.at();
-        self.memory.ledger.answered(intent, &result);
-        let (accepted, error) = match result {
-            Ok(outcome) => (outcome.accepted.min(delta), outcome.shortfall),
-            // It may have been carried out: the pods wait for it until the next read tells.
-            Err(error) if error.outcome_unknown => (delta, Some(error)),
-            Err(error) => (0, Some(error)),
-        };
-        if accepted > 0 {
-            self.memory.last_scale_up_ms = Some(at.millis());
-            self.memory.last_of_group.entry(group.clone()).or_default().scale_up_ms = Some(at.millis());
-        }
-        let Some(index) = self.group_index(group) else { return };
-        let missing = delta - accepted;
-        if let Some(state) = self.groups.get_mut(index) {
-            state.target += accepted;
-            state.asked += accepted;
-        }
-        if missing == 0 && error.is_none() {
-            self.memory.succeeded(group);
-            return;
-        }
-        let error = error.unwrap_or_else(|| short(group));
-        self.plan.warnings.push(Warning::IncreaseFailed {
-            group: group.clone(),
-            delta,
-            accepted,
-            error: error.clone(),
-        });
-        if missing > 0 {
-            self.memory.back_off_for(group, &error, at, self.settings);
-            self.close_held_groups();
-            if let Some(state) = self.groups.get_mut(index) {
-                state.closed = Some(GroupReason::Failed(error));
-            }
-        }
-    }
 }
 
 /// Which groups grow together. Where growth is only shared out afterwards, the peer's comparison decides. Where like groups
@@ -721,38 +502,4 @@ fn likeness(settings: &Settings) -> Likeness {
         likeness.ignored_labels.push(INSTANCE_TYPE_BEFORE.to_owned());
     }
     likeness
-}
-
-fn api(outcome: Outcome) -> Result<(), String> {
-    match outcome {
-        Outcome::Api(result) => result,
-        Outcome::Size(_) | Outcome::Delete(_) | Outcome::NotSent(_) => {
-            Err("the driver answered another question".to_owned())
-        }
-    }
-}
-
-/// The cloud was not asked at all, and may be asked again.
-fn not_sent(why: &str) -> CloudError {
-    CloudError { class: crate::cloud::ErrorClass::Conflict, ..own_error(why, false) }
-}
-
-fn mismatched() -> CloudError {
-    own_error("the driver answered another question", true)
-}
-
-fn short(group: &GroupId) -> CloudError {
-    own_error(&format!("{group} accepted fewer machines than asked for and did not say why"), false)
-}
-
-fn own_error(message: &str, outcome_unknown: bool) -> CloudError {
-    CloudError {
-        class: crate::cloud::ErrorClass::Other,
-        scope: crate::cloud::ErrorScope::Provider,
-        code: String::new(),
-        message: message.to_owned(),
-        retry_after: None,
-        outcome_unknown,
-        request_id: None,
-    }
 }

@@ -166,8 +166,7 @@ impl Loop<'_> {
                 state.closed = Some(GroupReason::BackedOff { until, reason });
             }
             let id = &view.cloud.id;
-            let strays = self.memory.strays.values().filter(|stray| stray.group == *id).count();
-            let strays = u32::try_from(strays).unwrap_or(u32::MAX);
+            let strays = u32::try_from(self.without_node(view).len()).unwrap_or(u32::MAX);
             let withdrawn = self.memory.withdrawals.get(id).copied().unwrap_or(0);
             let not_coming = self.memory.ledger.outstanding(id).saturating_add(withdrawn).max(strays);
             if let Err((wanted, ready)) = health::of_group(view, not_coming, self.observation, self.settings) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_model::{Pod, Time};
 
 use crate::cloud::{CloudError, DeleteOutcome, DeleteStatus, GroupId, InstanceId, InstanceState};
-use crate::control_loop::{Action, Eviction, Loop};
+use crate::control_loop::{Action, Eviction, Loop, Pending};
 use crate::drain::Fate;
 use crate::guard;
 use crate::memory::{Removal, Stage};
@@ -148,6 +148,9 @@ impl Loop<'_> {
         if let Some(&twin) = self.observation.twins.get(&node) {
             occupancy.objection = Some(NodeReason::Twin(twin).describe(cluster));
         }
+        if occupied && self.lost_place(node) {
+            occupancy.objection = Some("its pods have no other place any more".to_owned());
+        }
         for &index in self.pods_on.get(node) {
             let Some(pod) = cluster.pods.get(index) else { continue };
             // Budgets are the eviction API's business now: it refuses, and the eviction is tried again.
@@ -176,6 +179,14 @@ impl Loop<'_> {
             }
         }
         occupancy
+    }
+
+    /// Whether pods of a node on its way out found no place in this loop: somebody else took it. A new node for them would be
+    /// no better than the one that they are on.
+    fn lost_place(&self, node: NodeIndex) -> bool {
+        let here = self.pods_on.get(node);
+        let lost = |pending: &Pending| pending.unplaced().any(|pod| here.contains(&pod));
+        self.pending.iter().filter(|pending| pending.evicted).any(lost)
     }
 
     /// Whether a DaemonSet pod is evicted: its own annotation says so, else the flag.
@@ -387,6 +398,10 @@ impl Loop<'_> {
 
     /// Gives a removal up: the node takes pods again.
     fn give_up(&mut self, node: NodeIndex, name: &str, reason: String) {
+        let staying = self.pods_on.get(node);
+        for pending in self.pending.iter_mut().filter(|pending| pending.evicted) {
+            pending.leave_out(staying, &mut self.snapshot);
+        }
         let removal = self.memory.removals.remove(name);
         self.memory.unneeded_since_ms.remove(name);
         let now = Some(self.at().millis());

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::candidates::FirstLook;
 use super::search::Unneeded;
+use crate::cloud::{Instance, InstanceState};
 use crate::control_loop::{Action, Loop};
 use crate::memory::{LastTimes, Removal, Stage};
 use crate::observation::{GroupIndex, Membership, NodeIndex};
@@ -34,6 +35,7 @@ impl Loop<'_> {
         let (unneeded, blocked) = self.find_unneeded(candidates);
         self.plan.nodes.extend(blocked);
         self.remember_unneeded(&unneeded);
+        self.count_out_removals();
         self.choose(unneeded);
         self.plan.nodes.sort_by_key(|verdict| verdict.node);
     }
@@ -117,6 +119,33 @@ impl Loop<'_> {
         if let Some(state) = self.groups.get_mut(group) {
             state.leaving = if nodes > 0 { state.leaving + 1 } else { state.leaving.saturating_sub(1) };
         }
+    }
+
+    /// Nodes whose removal is under way count no more for lower bounds, although the cluster has them until they are gone,
+    /// and the target of their group until their deletion was asked for.
+    fn count_out_removals(&mut self) {
+        let cluster = self.observation.cluster;
+        for (name, removal) in &self.memory.removals {
+            let node = cluster.symbols.find(name).and_then(|name| self.observation.node_by_name.get(&name));
+            let Some(object) = node.and_then(|&node| cluster.nodes.get(node)) else { continue };
+            let weight = self.limits.weigh(object);
+            self.limits.count(&weight, -1);
+            let group = self.observation.groups.binary_search_by(|group| group.cloud.id.cmp(&removal.group));
+            let Ok(group) = group else { continue };
+            let in_target = self.is_in_target(group, removal);
+            if let Some(state) = self.groups.get_mut(group).filter(|_| in_target) {
+                state.leaving += 1;
+            }
+        }
+    }
+
+    /// Whether the target of a group still has the machine of a node on its way out: it was not asked to go, or the cloud
+    /// does not show that it heard.
+    fn is_in_target(&self, group: GroupIndex, removal: &Removal) -> bool {
+        let Stage::Deleting(asked) = removal.stage else { return true };
+        let instances = self.view(group).map_or(&[][..], |view| &view.cloud.instances);
+        let stays = |it: &Instance| it.id == removal.instance && it.state == InstanceState::Running;
+        asked < self.at().millis() && instances.iter().any(stays)
     }
 
     /// Groups that have all of their nodes or none: where some stay, all do.

@@ -46,7 +46,7 @@ impl Loop<'_> {
     }
 
     /// Machines of a group that are no nodes, although they are not on their way out.
-    fn without_node<'v>(&self, view: &'v GroupView<'_>) -> Vec<&'v Instance> {
+    pub(crate) fn without_node<'v>(&self, view: &'v GroupView<'_>) -> Vec<&'v Instance> {
         let member = |&node: &usize| self.observation.membership.get(node).copied().flatten();
         let registered: FxHashSet<usize> = view.nodes.iter().filter_map(member).map(|member| member.instance).collect();
         let is_stray = |(index, instance): &(usize, &Instance)| {
