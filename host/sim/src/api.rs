@@ -219,7 +219,7 @@ fn increase(world: &mut World, group: &str, order: &IncreaseOrder) -> Result<Siz
     if let Some(pool) = world.pools.get_mut(index) {
         pool.target = target;
         if pool.stock == Stock::Unfulfilled {
-            pool.wishes.push(Wish { id: order.key.clone(), count: accepted, since: now });
+            pool.wishes.push(Wish { id: order.key.clone(), count: accepted, since: now, ordered: true });
         }
         if let Stock::Left(left) = &mut pool.stock {
             *left -= accepted;

@@ -30,6 +30,8 @@ pub(crate) struct Wish {
     pub(crate) id: String,
     pub(crate) count: u32,
     pub(crate) since: Time,
+    /// Whether an order asked for them; else a machine is to be replaced, or somebody raised the target by hand.
+    pub(crate) ordered: bool,
 }
 
 /// Where a machine is in its life.
@@ -132,6 +134,22 @@ impl Pool {
             left -= given_up;
         }
         self.wishes.retain(|wish| wish.count > 0);
+    }
+
+    /// Machines that orders asked it for, and of which it has told that they do not come.
+    pub fn unfulfilled(&self) -> u32 {
+        self.wishes.iter().filter(|wish| wish.ordered).map(|wish| wish.count).sum()
+    }
+
+    /// Whatever else its target is above its machines becomes a wish.
+    pub(crate) fn wish_for_the_rest(&mut self, now: Time) {
+        let wished: u32 = self.wishes.iter().map(|wish| wish.count).sum();
+        let count = self.target.saturating_sub(self.alive().saturating_add(wished));
+        if count > 0 {
+            self.made += 1;
+            let id = format!("{}-owed-{}", self.id, self.made);
+            self.wishes.push(Wish { id, count, since: now, ordered: false });
+        }
     }
 
     /// How many machines it has ever asked for.

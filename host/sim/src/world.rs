@@ -164,6 +164,9 @@ impl World {
     pub(crate) fn fill(&mut self, pool: usize) {
         let now = self.now;
         let mut booting = Vec::new();
+        if let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.stock == Stock::Unfulfilled) {
+            pool.wish_for_the_rest(now);
+        }
         if let Some(pool) = self.pools.get_mut(pool).filter(|pool| pool.stock != Stock::Unfulfilled) {
             while pool.alive() < pool.target {
                 pool.made += 1;
