@@ -3,9 +3,8 @@
 # A version that breaks nothing within SEEDS seeds is a hole in the fault simulation. run.sh [NAME…]
 #
 # Everything happens in a copy of the tree, target/mutants, which shares what is built of outside libraries. The copy is kept,
-# so that each further version builds only what its patch touches and what depends on that; this workspace is optimized less
-# than in a release, which builds in a fraction of the time and decides the same. While one version is played, the next one
-# is built. SECONDS_EACH bounds the build of a version, and the play of it.
+# so that each further version builds only what its patch touches and what depends on that; that is optimized less than in a
+# release, which builds in a fraction of the time and decides the same. While one version is played, the next one is built. SECONDS_EACH bounds the build of a version, and the play of it.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 seeds=${SEEDS:-200}
@@ -16,10 +15,11 @@ tree=$root/target/mutants
 made=$root/target/mutants-made
 export CARGO_TARGET_DIR=$root/target
 soak=$CARGO_TARGET_DIR/release/soak
-profile=(
-    --config profile.release.opt-level=1 --config profile.release.incremental=true
-    --config 'profile.release.package."*".opt-level=3'
-)
+export CARGO_INCREMENTAL=1
+profile=()
+for package in core plugins recording driver tests-simulation; do
+    profile+=(--config "profile.release.package.plimsoll-$package.opt-level=1")
+done
 
 [ $# -gt 0 ] || set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
 

@@ -20,6 +20,9 @@ const FOREIGN: Duration = Duration::from_secs(2 * 3600);
 /// A machine whose deletion was accepted is not asked for again sooner.
 const ASKED_AGAIN: Duration = Duration::from_secs(290);
 
+/// Wishes that will not be fulfilled are taken back within this time. Failures are told by a read, and taken back in a loop.
+const TAKEN_BACK: Duration = Duration::from_secs(20 * 60);
+
 /// What was broken, and what was seen.
 pub(crate) type Finding = (Invariant, String);
 
@@ -40,6 +43,8 @@ pub(crate) struct Books {
     deleted: BTreeMap<String, Time>,
     /// Nodes that others took away.
     taken: BTreeSet<String>,
+    /// Since when wishes of a pool are left with the cloud, although nothing keeps the process from taking them back.
+    wished: BTreeMap<String, Time>,
 }
 
 impl Books {
@@ -161,6 +166,19 @@ impl Books {
         let ago = self.deleted.get(machine).map(|at| now.since(*at)).filter(|ago| *ago < ASKED_AGAIN)?;
         let seen = format!("{machine} was to be deleted {}s ago", ago.as_secs());
         self.going.contains(machine).then_some((Invariant::AskedForOnce, seen))
+    }
+
+    /// Whether a pool has wishes for longer than a process needs that nothing keeps from taking them back. Those that the
+    /// pool needs for its minimum may stay.
+    pub(crate) fn check_wishes(&mut self, pool: &Pool, now: Time, undisturbed: bool) -> Option<Finding> {
+        let needless = pool.unfulfilled().min(pool.target.saturating_sub(pool.alive().max(pool.min)));
+        if needless == 0 || !undisturbed {
+            self.wished.remove(&pool.id);
+            return None;
+        }
+        let since = *self.wished.entry(pool.id.clone()).or_insert(now);
+        let seen = format!("{}: {needless} machines are wished for since {}s", pool.id, now.since(since).as_secs());
+        (now.since(since) > TAKEN_BACK).then_some((Invariant::WishesAreTakenBack, seen))
     }
 
     /// The deletion of a machine was accepted.

@@ -177,8 +177,11 @@ fn write(
     if answer.status().is_success() {
         state.orders.push(order);
         let now = world.now();
+        state.calls.deletions += u32::from(order == Order::Delete);
         if order == Order::Increase {
-            for (group, id) in machines(&world).filter(|(_, id)| !before.contains(*id)) {
+            // Others that come now are those that the cloud owed anyway.
+            let fresh = machines(&world).filter(|(_, id)| !before.contains(*id));
+            for (group, id) in fresh.take(orders::promised(&answer)) {
                 state.books.brought(group, vec![id.to_owned()], now);
             }
         }

@@ -51,6 +51,8 @@ pub(crate) struct Calls {
     pub(crate) reads: u32,
     pub(crate) orders: u32,
     pub(crate) api: u32,
+    /// Those of `orders` that the cloud took and that make machines go.
+    pub(crate) deletions: u32,
     /// Those of `api` that mark a node or take a mark off.
     pub(crate) marks: u32,
 }

@@ -8,9 +8,9 @@
 //!                                    ◄── Disk (what outlives the process) ─┘   at what passes: the invariants
 //! ```
 //!
-//! With `soak --clouds` one seed in ten plays the component of AliCloud, and one that of Utho, against the fakes of their
-//! clouds instead (`clouds`); that part has not been played through yet. A seed always plays the same. What it breaks can be replayed by the command that the report prints, and is shrunk to the
-//! few happenings that are needed.
+//! One seed in ten plays the component of AliCloud, and one that of Utho, against the fakes of their clouds instead, with
+//! those clouds' own faults (`clouds`). A seed always plays the same. What it breaks can be replayed by the command that the
+//! report prints, and is shrunk to the few happenings that are needed.
 
 mod books;
 mod cloud;

@@ -40,21 +40,12 @@ struct Arguments {
     /// Stop at the first seed that breaks something.
     #[arg(long)]
     fail_fast: bool,
-    /// One seed in five plays the component of AliCloud or of Utho against the fake of its cloud.
-    #[arg(long)]
-    clouds: bool,
     /// Write every loop of the run that broke something, or of the one seed, to this file, for `plimsoll replay`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-}
-
-impl Arguments {
-    fn draw(&self, seed: u64) -> Story {
-        if self.clouds { Story::draw_with_clouds(seed, self.hours) } else { Story::draw(seed, self.hours) }
-    }
 }
 
 fn main() -> ExitCode {
@@ -84,7 +75,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
                 if seed >= end {
                     return Ok(());
                 }
-                let outcome = play(&components, &arguments.draw(seed), None)?;
+                let outcome = play(&components, &Story::draw(seed, arguments.hours), None)?;
                 let Ok(mut results) = results.lock() else { return Ok(()) };
                 match outcome {
                     Ok(report) => results.0 += report,
@@ -117,7 +108,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     broken.sort_by_key(|(seed, _)| *seed);
     let wanted = arguments.shrink > 0 || arguments.record.is_some();
     if let Some((seed, violation)) = broken.first().filter(|_| wanted) {
-        let scenario = arguments.draw(*seed);
+        let scenario = Story::draw(*seed, arguments.hours);
         let (small, violation) = shrink(&components, &scenario, violation, arguments.shrink)?;
         let numbers: Vec<String> = small.numbers().iter().map(ToString::to_string).collect();
         println!("\nseed {seed}, shrunk: {violation}\n{small}");
@@ -139,7 +130,7 @@ fn recorder(arguments: &Arguments) -> anyhow::Result<Option<Recorder>> {
 }
 
 fn one(components: &Components, seed: u64, arguments: &Arguments) -> anyhow::Result<bool> {
-    let whole = arguments.draw(seed);
+    let whole = Story::draw(seed, arguments.hours);
     let scenario = arguments.only.as_ref().map_or_else(|| whole.clone(), |numbers| whole.only(numbers));
     println!("{scenario}");
     match play_recorded(components, &scenario, Some(|line| println!("{line}")), recorder(arguments)?)? {

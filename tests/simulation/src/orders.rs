@@ -7,7 +7,9 @@ use http::Response;
 use plimsoll_driver::lock;
 use plimsoll_model::symbol::known;
 use plimsoll_model::{Node, Pod};
-use plimsoll_provider_simulated::wire::{Call, DecreaseOrder, DeleteAnswer, DeleteOrder, DeleteStatus, IncreaseOrder};
+use plimsoll_provider_simulated::wire::{
+    Call, DecreaseOrder, DeleteAnswer, DeleteOrder, DeleteStatus, IncreaseOrder, SizeAnswer,
+};
 use plimsoll_sim::World;
 use plimsoll_sim::cloud::{MachineState, Pool};
 
@@ -118,6 +120,12 @@ fn held<'a>(pod: &'a Pod, protected: &[(String, Hold)]) -> Option<(&'a str, Hold
         hold.protects() && pod.name.strip_prefix(workload.as_str()).is_some_and(|rest| rest.starts_with('-'))
     };
     protected.iter().find(holds).map(|(_, hold)| (&*pod.name, *hold))
+}
+
+/// How many machines an answer to an increase promises.
+pub(crate) fn promised(answer: &Response<Bytes>) -> usize {
+    let answer = serde_json::from_slice::<SizeAnswer>(answer.body()).ok();
+    answer.and_then(|answer| usize::try_from(answer.accepted).ok()).unwrap_or(0)
 }
 
 /// Machines that an answer speaks of, and whether their deletion was accepted. None if it is about something else.

@@ -341,7 +341,7 @@ fn event(rng: &mut Rng, pools: &[PoolPlan], workloads: &[WorkloadPlan]) -> Event
     let pool = rng.usize(0..pools.len());
     let workload = rng.usize(0..workloads.len());
     let lasts = Duration::from_secs(rng.u64(10..2400));
-    match rng.u8(0..34) {
+    match rng.u8(0..35) {
         0 => Event::Stock { pool, stock: Stock::SoldOut },
         1 => Event::Stock { pool, stock: Stock::SoldOutLate },
         2 => Event::Stock { pool, stock: Stock::Left(rng.u32(0..4)) },
@@ -395,6 +395,7 @@ fn event(rng: &mut Rng, pools: &[PoolPlan], workloads: &[WorkloadPlan]) -> Event
             let moments = [Moment::BeforeMark, Moment::AfterMark, Moment::BeforeEviction, Moment::AfterEviction];
             Event::Squeeze { workload, at: pick(rng, &moments) }
         }
+        31 => Event::Stock { pool, stock: Stock::Unfulfilled },
         _ => Event::Meanwhile { workload, more: rng.u32(1..4) },
     }
 }

@@ -391,14 +391,27 @@ impl<'s> Stage<'s> {
 
     /// One loop, sometimes followed by another that sees the same; says whether it did anything.
     async fn turn(&mut self, now: Time) -> anyhow::Result<bool> {
-        let (acted, _) = self.one_turn(now).await?;
-        if self.rng.u8(0..8) == 0 && self.faults.lock().none() && !self.found() {
+        let undisturbed = self.faults.lock().none();
+        let (acted, first) = self.one_turn(now).await?;
+        // Groups that shrank have room that they had not.
+        if undisturbed
+            && first.deletions == 0
+            && self.rng.u8(0..8) == 0
+            && self.faults.lock().none()
+            && !self.has_news()
+            && !self.found()
+        {
             let (_, calls) = self.one_turn(now).await?;
             if calls.orders > 0 || calls.marks > 0 {
                 self.faults.found(Invariant::SecondLoopIsIdle, format!("{calls:?}"));
             }
         }
         Ok(acted)
+    }
+
+    /// Whether the cloud has something to tell that it did not before the loop: what it was asked for will not come.
+    fn has_news(&self) -> bool {
+        lock(&self.world).pools.iter().any(|pool| pool.unfulfilled() > 0)
     }
 
     async fn one_turn(&mut self, now: Time) -> anyhow::Result<(bool, Calls)> {
@@ -438,6 +451,7 @@ impl<'s> Stage<'s> {
         };
         self.check_calls(calls);
         self.check_counted();
+        self.check_wishes(now);
         self.check_flapping(now, &orders);
         for order in &orders {
             match order {
@@ -475,6 +489,18 @@ impl<'s> Stage<'s> {
         let counted = |pool: &Pool| self.driver.memory.ledger.outstanding(&pool.id.as_str().into());
         let found = world.pools.iter().find_map(|pool| state.books.check_counted(&world, pool, counted(pool)));
         if let Some((invariant, seen)) = found {
+            state.found(invariant, seen);
+        }
+    }
+
+    /// What the cloud cannot make is not left with it.
+    fn check_wishes(&self, now: Time) {
+        let world = lock(&self.world);
+        let mut state = self.faults.lock();
+        let undisturbed = state.none() && self.back.is_none();
+        let found: Vec<_> =
+            world.pools.iter().filter_map(|pool| state.books.check_wishes(pool, now, undisturbed)).collect();
+        for (invariant, seen) in found {
             state.found(invariant, seen);
         }
     }

@@ -19,15 +19,12 @@ pub enum Story {
 }
 
 impl Story {
-    /// The run of a seed.
+    /// The run of a seed: one in five is in front of the fake of a real cloud.
     pub fn draw(seed: u64, hours: u64) -> Self {
-        Self::Simulated(Box::new(Scenario::draw(seed, hours)))
-    }
-
-    /// The run of a seed in front of the fake of a real cloud, for one seed in five; the others as ever.
-    pub fn draw_with_clouds(seed: u64, hours: u64) -> Self {
-        let cloud = clouds::Scenario::draw(seed, hours);
-        cloud.map_or_else(|| Self::draw(seed, hours), |scenario| Self::Cloud(Box::new(scenario)))
+        match clouds::Scenario::draw(seed, hours) {
+            Some(scenario) => Self::Cloud(Box::new(scenario)),
+            None => Self::Simulated(Box::new(Scenario::draw(seed, hours))),
+        }
     }
 
     /// Numbers of what happens in this run.

@@ -20,6 +20,8 @@ pub enum Invariant {
     NoOrderUnread,
     /// What was asked for is counted on until it comes, fails or is late, also if the answer was lost.
     OrdersAreCountedOn,
+    /// What the cloud said it cannot make is not left with it, to be made when nobody needs it any more.
+    WishesAreTakenBack,
     /// Nothing is asked for twice.
     AskedForOnce,
     /// A key that makes the cloud act at most once stands for one order.
