@@ -62,7 +62,7 @@ pub struct Shape {
 /// How well the pods fill the new nodes. All nodes of the option together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// What the helped pods ask for.
+    /// What the containers of the helped pods ask for, without init containers and overhead, which the peer does not count.
     pub wanted: Amounts,
     /// What the new nodes offer.
     pub offered: Amounts,

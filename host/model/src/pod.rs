@@ -27,6 +27,9 @@ pub struct PodSpec {
     pub tolerations: Box<[Toleration]>,
     /// Effective requests: containers, init containers, pod level and overhead together; `pods` is 1.
     pub requests: Resources,
+    /// What its containers alone ask for, if that is something else; expanders compare options by it, as the peer's do.
+    #[serde(default)]
+    pub of_containers: Option<OfContainers>,
     /// Host ports, normalised, sorted, each once.
     pub host_ports: Box<[HostPort]>,
     /// Hard topology spread constraints (`DoNotSchedule`).
@@ -47,6 +50,12 @@ pub struct PodSpec {
 }
 
 impl PodSpec {
+    /// What its containers alone ask for.
+    pub fn of_containers(&self) -> OfContainers {
+        let Resources { cpu_milli, memory_bytes, .. } = self.requests;
+        self.of_containers.unwrap_or(OfContainers { cpu_milli, memory_bytes })
+    }
+
     /// A pod that asks for nothing, for tests and as a base to build on.
     pub fn bare(namespace: Symbol) -> Self {
         Self {
@@ -57,6 +66,7 @@ impl PodSpec {
             node_affinity: None,
             tolerations: Box::default(),
             requests: Resources { pods: 1, ..Resources::default() },
+            of_containers: None,
             host_ports: Box::default(),
             spread: Box::default(),
             affinity: Box::default(),
@@ -67,6 +77,15 @@ impl PodSpec {
             priority: None,
         }
     }
+}
+
+/// What the containers of a pod ask for together, without init containers, requests of the pod as a whole and overhead.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct OfContainers {
+    /// Thousandths of a core.
+    pub cpu_milli: i64,
+    /// Bytes.
+    pub memory_bytes: i64,
 }
 
 /// A port of the node that a pod occupies.

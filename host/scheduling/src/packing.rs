@@ -45,6 +45,17 @@ pub enum Effort {
     Thorough,
 }
 
+/// What counts when two packings are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Aim {
+    /// As many pods as possible, whichever they are; then as few nodes as possible.
+    #[default]
+    MostPods,
+    /// All pods that the peer's way places, so that an option is about the pods that it would be about there; then as few
+    /// nodes as possible.
+    PeersPods,
+}
+
 /// What holds for all templates together.
 #[derive(Clone, Copy, Default)]
 pub struct Limits<'a> {
@@ -54,6 +65,8 @@ pub struct Limits<'a> {
     pub proceed: Option<&'a dyn Fn() -> bool>,
     /// How hard to look.
     pub effort: Effort,
+    /// What for.
+    pub aim: Aim,
 }
 
 impl Limits<'_> {
@@ -173,6 +186,12 @@ impl Packed {
         merit(self) > merit(other)
     }
 
+    /// Whether it places at least as many pods of each entry, with no more nodes.
+    fn covers(&self, other: &Packed) -> bool {
+        self.placed.iter().zip(&other.placed).all(|(ours, theirs)| ours >= theirs)
+            && self.node_count() <= other.node_count()
+    }
+
     fn steps_taken(&self) -> usize {
         let on_new: usize = self.nodes.iter().map(|run| run.pods.len()).sum();
         self.order.as_ref().map_or(on_new, Vec::len)
@@ -243,7 +262,7 @@ impl Packer {
         pods.iter().for_each(|&(class, _)| snapshot.prepare(class));
         let plan = plain::Plan::new(snapshot, bins, pods, limits);
         let best = match plan {
-            Some(plan) => plan.best(limits.effort),
+            Some(plan) => plan.best(),
             None => self.greedy(snapshot, bins, pods, limits),
         };
         snapshot.set_cordon_policy(cordon_policy);
@@ -268,7 +287,7 @@ impl Packer {
         }
         let backwards = peer.iter().rev().copied().collect();
         let by_size = order::by_size(snapshot, bins, pods);
-        let mut search = Search::new(limits.effort, vec![peer, backwards, by_size], reuse);
+        let mut search = Search::new(limits, vec![peer, backwards, by_size], reuse);
         while let Some((order, reuse)) = search.next() {
             let packed = Greedy::new(snapshot, bins, pods, limits, &self.existing, reuse).pack(&order);
             let perfect = pods.iter().zip(&packed.placed).all(|((_, count), placed)| placed == count)

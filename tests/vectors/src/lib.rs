@@ -12,6 +12,7 @@ mod estimate;
 mod expanders;
 mod options;
 mod predicates;
+mod rounds;
 mod scaledown;
 mod scaleup;
 mod scene;
@@ -19,6 +20,7 @@ mod similar;
 mod utilization;
 
 pub use case::{Case, read_cases};
+pub use rounds::compare as compare_rounds;
 
 /// What came of a case.
 #[derive(Debug)]

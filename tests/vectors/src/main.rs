@@ -1,16 +1,20 @@
 //! `vectors FILE…`: compares the scheduling engine and its oracle with golden cases.
 //!
+//! `vectors --rounds FILE…`: compares one loop that decides everything with one choice a loop, over the same cases.
+//!
 //! A line per case that differs, then `N passed, N failed`. Exit status 1 if a case failed, 2 if a file cannot be read.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use plimsoll_tests_vectors::{Outcome, read_cases, run_case};
+use plimsoll_tests_vectors::{Case, Outcome, compare_rounds, read_cases, run_case};
 
 fn main() -> ExitCode {
-    let files: Vec<String> = std::env::args().skip(1).collect();
-    match run(&files, &mut std::io::stdout().lock()) {
+    let mut files: Vec<String> = std::env::args().skip(1).collect();
+    let rounds = files.first().is_some_and(|first| first == "--rounds");
+    files.drain(..usize::from(rounds));
+    match run(&files, if rounds { compare_rounds } else { run_case }, &mut std::io::stdout().lock()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -21,7 +25,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(files: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
+fn run(files: &[String], of: fn(&Case) -> anyhow::Result<Outcome>, out: &mut impl Write) -> anyhow::Result<bool> {
     anyhow::ensure!(!files.is_empty(), "no file named; usage: vectors FILE… (KIND.jsonl or KIND.jsonl.xz)");
     let (mut passed, mut failed) = (0, 0);
     let mut remarks = BTreeMap::<&'static str, usize>::new();
@@ -29,7 +33,7 @@ fn run(files: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
     let (mut ours, mut enough) = (0, 0);
     for file in files {
         for case in read_cases(file.as_ref())? {
-            let outcome = run_case(&case)?;
+            let outcome = of(&case)?;
             if let Outcome::Passed { nodes: Some((asked, trimmed)), .. }
             | Outcome::Failed { nodes: Some((asked, trimmed)), .. } = outcome
             {

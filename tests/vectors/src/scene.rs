@@ -153,6 +153,13 @@ impl Scene {
         Ok(())
     }
 
+    /// The cloud has the sizes that a loop asked for. No machine becomes a node yet.
+    pub(crate) fn grant(&mut self, turn: &Turn) {
+        for group in &mut self.snapshot.groups {
+            group.target_size += turn.increases.get(group.id.as_str()).copied().unwrap_or(0);
+        }
+    }
+
     /// One loop, in which everything that is asked for is granted.
     pub(crate) fn turn(&mut self, at: Time) -> Turn {
         let capabilities =

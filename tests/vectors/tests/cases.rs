@@ -75,7 +75,7 @@ fn dra_estimate() {
 
 #[test]
 fn scaleup() {
-    run_all_but("scaleup.jsonl.xz", 0.02);
+    run_all_but("scaleup.jsonl.xz", 0.0085);
 }
 
 #[test]

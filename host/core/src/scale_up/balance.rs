@@ -27,7 +27,8 @@ impl Loop<'_> {
         let together = groups.iter().map(|(_, bin)| bin.most).fold(0, u32::saturating_add);
         let set: Vec<GroupIndex> = groups.iter().map(|&(group, _)| group).collect();
         let most = self.most_nodes(&set).unwrap_or(bin.most).min(together);
-        let alone = packer.estimate(&mut self.snapshot, &[Bin { most, ..bin }], wanted, Limits::default());
+        let limits = Limits { aim: self.aim(), ..Limits::default() };
+        let alone = packer.estimate(&mut self.snapshot, &[Bin { most, ..bin }], wanted, limits);
         let sizes: Vec<(u32, u32)> = groups.iter().map(|(_, bin)| (bin.size, bin.most)).collect();
         let bins: Vec<Bin> = level(&sizes, alone.node_count())
             .into_iter()
@@ -36,7 +37,7 @@ impl Loop<'_> {
             .collect();
         let helped: Vec<(ClassId, u32)> =
             wanted.iter().zip(&alone.placed).map(|(&(class, _), &placed)| (class, placed)).collect();
-        let shared = packer.estimate(&mut self.snapshot, &bins, &helped, Limits::default());
+        let shared = packer.estimate(&mut self.snapshot, &bins, &helped, limits);
         let fits_alone = self.room(main).is_some_and(|room| alone.node_count() <= room);
         if shared.pod_count() < alone.pod_count() && fits_alone { alone } else { shared }
     }

@@ -1,7 +1,7 @@
 //! Options: how far each group alone would help what is pending.
 
 use plimsoll_model::Resources;
-use plimsoll_scheduling::packing::{Bin, Limits, Packed, Packer, Target};
+use plimsoll_scheduling::packing::{Aim, Bin, Limits, Packed, Packer, Target};
 use plimsoll_scheduling::{ClassId, NodeId};
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl Loop<'_> {
                 None => {
                     let bins = in_order(&bins, &set);
                     let shapes: Vec<Bin> = bins.iter().map(|&(_, bin)| bin).collect();
-                    let limits = Limits { nodes: self.most_nodes(&set), ..Limits::default() };
+                    let limits = Limits { nodes: self.most_nodes(&set), aim: self.aim(), ..Limits::default() };
                     let packed = packer.estimate(&mut self.snapshot, &shapes, &wanted, limits);
                     if set.len() > 1 {
                         packings.push((set, packed.clone()));
@@ -87,6 +87,11 @@ impl Loop<'_> {
             growths.extend(self.growth(group, bins, &entries, packed));
         }
         growths
+    }
+
+    /// What options are packed for. Where one is chosen and no more, it is to be the one that the peer would choose.
+    pub(crate) fn aim(&self) -> Aim {
+        if self.settings.scale_up_rounds == Some(1) { Aim::PeersPods } else { Aim::MostPods }
     }
 
     /// An option from its packing; none if that helps nobody.
@@ -220,11 +225,13 @@ impl Loop<'_> {
         let view = self.view(growth.group)?;
         let template = view.template.as_ref().ok()?;
         let mut pods: Vec<(u32, u32)> = Vec::new();
-        let mut wanted = Resources::default();
+        let (mut wanted, mut used) = (Resources::default(), Resources::default());
         for (&entry, &count) in growth.entries.iter().zip(&growth.packed.placed) {
             let Some(pending) = self.pending.get(entry).filter(|_| count > 0) else { continue };
             pods.push((u32::try_from(entry).unwrap_or(u32::MAX), count));
-            wanted = wanted.plus(&cluster.specs[pending.spec].requests.times(i64::from(count)));
+            let spec = &cluster.specs[pending.spec];
+            wanted = wanted.plus(&question::asked(spec).times(i64::from(count)));
+            used = used.plus(&spec.requests.times(i64::from(count)));
         }
         let requests = template.pods.iter().map(|pod| &cluster.specs[pod.spec].requests);
         let taken = requests.fold(Resources::default(), |sum, requests| sum.plus(requests));
@@ -247,7 +254,7 @@ impl Loop<'_> {
             max_size: view.cloud.max_size,
             pods,
             shape: question::shape(&template.node, view, self.observation),
-            usage: question::usage(&wanted, &template.node, &taken, nodes, cluster),
+            usage: question::usage((&wanted, &used), &template.node, &taken, nodes, cluster),
             cost: question::cost(&wanted, nodes, view, self.observation),
             priority: match &self.priorities {
                 Some(priorities) => priorities.of(view.cloud.id.as_str()),

@@ -1,7 +1,8 @@
 //! What an expander is told of an option.
 
+use plimsoll_model::pod::OfContainers;
 use plimsoll_model::symbol::known;
-use plimsoll_model::{Cluster, Node, Resources};
+use plimsoll_model::{Cluster, Node, PodSpec, Resources};
 
 use crate::cloud::UnitPrice;
 use crate::observation::{GroupView, Observation};
@@ -43,10 +44,24 @@ pub(crate) fn shape(node: &Node, group: &GroupView<'_>, observation: &Observatio
     }
 }
 
-/// How well `wanted` fills `count` nodes that offer `allocatable` after `taken` (their DaemonSet pods).
-pub(crate) fn usage(wanted: &Resources, node: &Node, taken: &Resources, count: u32, cluster: &Cluster) -> Usage {
+/// What a pod is told to ask for. Of processors and memory its containers count and nothing else, as in the peer's
+/// expanders.
+pub(crate) fn asked(spec: &PodSpec) -> Resources {
+    let OfContainers { cpu_milli, memory_bytes } = spec.of_containers();
+    Resources { cpu_milli, memory_bytes, ..spec.requests.clone() }
+}
+
+/// How well pods that are told to ask for `wanted`, and take up `used`, fill `count` nodes that offer `allocatable` after
+/// `taken` (their DaemonSet pods).
+pub(crate) fn usage(
+    (wanted, used): (&Resources, &Resources),
+    node: &Node,
+    taken: &Resources,
+    count: u32,
+    cluster: &Cluster,
+) -> Usage {
     let offered = node.allocatable.minus(taken).times(i64::from(count));
-    let wasted = offered.minus(wanted);
+    let wasted = offered.minus(used);
     let share = |wasted: i64, offered: i64| {
         if offered <= 0 {
             return 0;

@@ -115,6 +115,7 @@ impl Converter<'_> {
         let on_nodes = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
         let on_nodes = on_nodes.and_then(|nodes| nodes.required_during_scheduling_ignored_during_execution.as_ref());
         let claims = volumes::claims(spec, status, name, metadata::uid(metadata), symbols);
+        let requests = requests::requested(spec, symbols)?;
         Ok(PodSpec {
             namespace,
             node_name: None,
@@ -126,7 +127,8 @@ impl Converter<'_> {
                 .flatten()
                 .map(|toleration| pod_rules::toleration(toleration, symbols))
                 .collect(),
-            requests: requests::requested(spec, symbols)?,
+            of_containers: requests::of_containers_alone(spec, &requests, symbols)?,
+            requests,
             host_ports: pod_rules::host_ports(spec, symbols)?,
             spread: pod_rules::spread(spec, &labels, symbols),
             affinity: pod_rules::affinity_terms(near, namespace, &labels, label_keys, symbols),

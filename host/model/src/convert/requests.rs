@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1 as core;
 
+use crate::pod::OfContainers;
 use crate::resources::Resources;
 use crate::symbol::Symbols;
 
@@ -17,6 +18,26 @@ pub(super) fn requested(spec: &core::PodSpec, symbols: &mut Symbols) -> Result<R
     }
     add_overhead(&mut total, spec, symbols)?;
     Ok(total.into_requests())
+}
+
+/// What the containers alone ask for, if that is something else than what the scheduler asks a node for.
+pub(super) fn of_containers_alone(
+    spec: &core::PodSpec,
+    requested: &Resources,
+    symbols: &mut Symbols,
+) -> Result<Option<OfContainers>, ConvertError> {
+    if spec.init_containers.is_none() && spec.overhead.is_none() && pod_level(spec).is_none() {
+        return Ok(None);
+    }
+    let mut total = Amounts::default();
+    for (index, container) in spec.containers.iter().enumerate() {
+        let asked = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        let added = total.add_list(asked, symbols);
+        added.field("requests").field("resources").index(index).field("containers").field("spec")?;
+    }
+    let Resources { cpu_milli, memory_bytes, .. } = total.into_requests();
+    let differs = (cpu_milli, memory_bytes) != (requested.cpu_milli, requested.memory_bytes);
+    Ok(differs.then_some(OfContainers { cpu_milli, memory_bytes }))
 }
 
 /// What the pod holds on its node while its resources are being changed in place; none: the same as [`requested`].

@@ -23,7 +23,7 @@ pub(super) fn peer(snapshot: &Snapshot<'_>, bins: &[Bin], pods: &[Count]) -> Vec
 fn peer_score(snapshot: &Snapshot<'_>, bins: &[Bin], class: ClassId) -> f64 {
     let Some(bin) = bins.first() else { return 0.0 };
     let offered = &snapshot.base.shapes[bin.shape].node.allocatable;
-    let asked = &snapshot.base.spec(class).requests;
+    let asked = snapshot.base.spec(class).of_containers();
     let share = |asked: i64, offered: i64| if offered > 0 { asked as f64 / offered as f64 } else { 0.0 };
     share(asked.cpu_milli, offered.cpu_milli) + share(asked.memory_bytes, offered.memory_bytes)
 }

@@ -4,7 +4,7 @@ mod blocks;
 
 use super::order::{self, Weights};
 use super::search::Search;
-use super::{Bin, Effort, Limits, NodeRun, Packed};
+use super::{Bin, Limits, NodeRun, Packed};
 use crate::snapshot::Snapshot;
 use crate::snapshot::base::Count;
 use crate::table::Id;
@@ -76,10 +76,10 @@ impl<'a> Plan<'a> {
     }
 
     /// The best of several ways.
-    pub(super) fn best(&self, effort: Effort) -> Packed {
+    pub(super) fn best(&self) -> Packed {
         let backwards = self.peer_order.iter().rev().copied().collect();
         let orders = vec![self.peer_order.clone(), backwards, self.by_size()];
-        let mut search = Search::new(effort, orders, false);
+        let mut search = Search::new(self.limits, orders, false);
         let patterns: [&dyn Fn() -> Weights; 2] =
             [&|| Weights::scarce(&self.largest_row(), self.demands()), &|| Weights::even(&self.largest_row())];
         let mut patterns = patterns.iter();

@@ -1,7 +1,7 @@
 //! Which ways through a packing are tried, and which was the best.
 
 use super::greedy::Reuse;
-use super::{Effort, Packed};
+use super::{Aim, Effort, Limits, Packed};
 
 /// A search through orders of the pods: those that are given (the peer's first), then the peer's with one entry last or
 /// first, then random changes to the best one. Where existing nodes may be reused, each order is tried with every way of
@@ -9,6 +9,7 @@ use super::{Effort, Packed};
 pub(super) struct Search {
     orders: Vec<Vec<usize>>,
     best: Option<Packed>,
+    aim: Aim,
     /// An order that came to something as good as the best.
     order: Vec<usize>,
     ways: &'static [Reuse],
@@ -28,10 +29,19 @@ const MOST_TRIES: usize = 400;
 const ALONE: usize = 16;
 
 impl Search {
-    pub(super) fn new(effort: Effort, orders: Vec<Vec<usize>>, reuse: bool) -> Self {
+    pub(super) fn new(limits: Limits<'_>, orders: Vec<Vec<usize>>, reuse: bool) -> Self {
         let ways = if reuse { &[Reuse::First, Reuse::Last, Reuse::Not][..] } else { &[Reuse::Not] };
-        let budget = if effort == Effort::Quick { QUICK } else { THOROUGH };
-        Self { orders, best: None, order: Vec::new(), ways, tried: 0, budget, dice: 0x9E37_79B9_7F4A_7C15 }
+        let budget = if limits.effort == Effort::Quick { QUICK } else { THOROUGH };
+        Self {
+            orders,
+            best: None,
+            aim: limits.aim,
+            order: Vec::new(),
+            ways,
+            tried: 0,
+            budget,
+            dice: 0x9E37_79B9_7F4A_7C15,
+        }
     }
 
     /// The best packing of all that were learned.
@@ -81,6 +91,8 @@ impl Search {
         self.budget = self.budget.saturating_sub(work);
         // Of equal packings the first is kept, but the search goes on from the last, so as not to stand still.
         match &mut self.best {
+            // The first is the peer's.
+            Some(best) if self.aim == Aim::PeersPods && !packed.covers(best) => {}
             Some(best) if best.better_than(&packed) => {}
             Some(best) if !packed.better_than(best) => self.order = order,
             best => {

@@ -280,6 +280,7 @@ impl<'a> Look<'a> {
             node_affinity,
             tolerations,
             requests,
+            of_containers: _,
             host_ports,
             spread,
             affinity,
