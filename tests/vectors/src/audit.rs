@@ -19,13 +19,25 @@ struct Wanted {
     at: usize,
 }
 
-/// Whether every pod that the plan places fits where it is said to go. A pod that does not fit yet is tried again after
-/// the others, since some only fit once others are there.
+/// Whether every pod that the plan places fits where it is said to go: when new nodes come one by one as they are needed,
+/// or else when all of them are there before the first pod is bound. A pod that does not fit yet is tried again after the
+/// others, since some only fit once others are there.
 ///
 /// # Errors
 ///
 /// The first pod that does not fit.
 pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
+    grow(scene, turn, Arrival::OneByOne).or_else(|error| grow(scene, turn, Arrival::First).map_err(|_| error))
+}
+
+/// When new nodes come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    OneByOne,
+    First,
+}
+
+fn grow(scene: &Scene, turn: &Turn, arrival: Arrival) -> anyhow::Result<()> {
     let cluster = &scene.cluster;
     let mut world = populated(cluster, &scene.settings);
     // What is still starting is no place yet: not even one that spreading looks at.
@@ -52,7 +64,7 @@ pub(crate) fn growth(scene: &Scene, turn: &Turn) -> anyhow::Result<()> {
     let mut fresh = Vec::new();
     for (at, (key, template)) in (world.places.len()..).zip(upcoming.into_iter().chain(new)) {
         let place = Place::copy_of(template, Symbol::nameless(1_000_000 + u32::try_from(at)?));
-        if at < first_new {
+        if at < first_new || arrival == Arrival::First {
             world.places.push(place)
         } else {
             fresh.push(place)

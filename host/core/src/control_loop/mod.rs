@@ -49,7 +49,7 @@ mod pending;
 mod phase;
 pub(crate) mod pods_on;
 mod report;
-mod room;
+pub(crate) mod room;
 
 pub use action::{Action, Eviction, Outcome};
 pub use phase::Phase;
@@ -198,12 +198,15 @@ pub struct Loop<'a> {
     /// Actions that are to be carried out in the present phase.
     pub(crate) queue: std::collections::VecDeque<Action>,
     pub(crate) turn: Turn,
-    /// Which groups grow together.
+    /// Which groups grow together where like groups are packed together: a label that merely repeats another does not keep
+    /// them apart.
     pub(crate) likeness: Likeness,
     /// Classes that a fresh node of a group would have taken before anything was chosen. Only filled where the number of
     /// choices is limited: else whoever fits is helped.
     pub(crate) fitted: FxHashSet<(GroupIndex, ClassId)>,
     pub(crate) attempts: Attempts,
+    /// Whether those that ask for little came first to the room that was there, so that more pods found some.
+    pub(crate) crowded: bool,
     passes: u32,
     phase: Phase,
     waiting: Waiting,
@@ -235,6 +238,7 @@ impl<'a> Loop<'a> {
             likeness: likeness(settings),
             fitted: FxHashSet::default(),
             attempts: Attempts::default(),
+            crowded: false,
             passes: 0,
             phase: Phase::Begin,
             waiting: Waiting::Nothing,
@@ -399,14 +403,18 @@ impl<'a> Loop<'a> {
         if self.settings.scale_up_rounds == Some(1) {
             self.turn = Turn::Everybody;
         }
-        let rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
-        if self.settings.scale_up_rounds.is_some() && self.plan.rounds == 0 && self.passes == 0 {
-            self.try_fresh_nodes();
-        }
+        let mut rounds = self.settings.scale_up_rounds.is_none_or(|most| self.plan.rounds < most);
         if self.settings.scale_up_rounds.is_none() {
             self.begin_attempt();
+            rounds = self.settle_step();
         }
-        if self.plan.rounds > 0 && self.settings.scale_up_rounds != Some(1) {
+        if self.settings.scale_up_rounds.is_some() && self.plan.rounds == 0 && self.passes == 0 {
+            self.try_fresh_nodes();
+        } else if self.attempts.has_stepped() && self.shares_afterwards() {
+            self.fitted.clear();
+            self.try_fresh_nodes();
+        }
+        if self.plan.rounds > 0 && !self.goes_step_by_step() {
             self.use_room();
         }
         let mut growths = if rounds { self.options() } else { vec![] };
@@ -426,14 +434,16 @@ impl<'a> Loop<'a> {
         let unhelped = self.pending.iter().any(|pending| pending.left() > 0);
         if rounds && dropped > 0 && unhelped && self.passes < MOST_PASSES {
             self.passes += 1;
-            self.turn = Turn::Scarce;
+            if !self.goes_step_by_step() {
+                self.turn = Turn::Scarce;
+            }
             self.reopen_full_groups();
             return;
         }
+        self.spread_again();
         if self.tries_again() {
             return;
         }
-        self.spread_again();
         self.ask_for_increases();
         self.phase = Phase::Increases;
     }
@@ -494,12 +504,8 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// Which groups grow together. Where growth is only shared out afterwards, the peer's comparison decides. Where like groups
-/// are packed together, a label that merely repeats another does not keep them apart.
 fn likeness(settings: &Settings) -> Likeness {
     let mut likeness = settings.likeness.clone();
-    if settings.scale_up_rounds != Some(1) {
-        likeness.ignored_labels.push(INSTANCE_TYPE_BEFORE.to_owned());
-    }
+    likeness.ignored_labels.push(INSTANCE_TYPE_BEFORE.to_owned());
     likeness
 }

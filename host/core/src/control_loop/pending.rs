@@ -9,6 +9,7 @@ use plimsoll_scheduling::{ClassId, NodeId};
 use rustc_hash::FxHashMap;
 
 use super::pods_on::{NodesByName, PodsOn};
+use super::room::Order;
 use super::{GroupState, Loop, Pending};
 use crate::drain::Fate;
 use crate::health;
@@ -28,7 +29,7 @@ impl Loop<'_> {
         self.put_pods_on_nodes();
         self.open_groups();
         self.gather_pending();
-        self.place_what_fits();
+        self.crowded = self.place_what_fits(Order::ALL) != Order::Largest;
     }
 
     fn read_priorities(&mut self) {

@@ -1,12 +1,14 @@
 //! Who takes the room that is there: pending pods on nodes that exist or are on their way.
 
+use std::cmp::Reverse;
+
 use plimsoll_scheduling::NodeId;
 
 use super::{Loop, Pending};
 
 /// In which order classes of one priority take the room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Order {
+pub(crate) enum Order {
     /// Those that ask for much first: what asks for little finds room beside them.
     Largest,
     /// Those that ask for little first: more of them find room.
@@ -15,28 +17,32 @@ enum Order {
     Named,
 }
 
+/// Pods that have a place by priority, the highest first.
+pub(crate) type Helped = Vec<(Reverse<i32>, u32)>;
+
 /// With more classes than this, one order must do.
 const MOST_CLASSES: usize = 256;
 
-/// Nodes that are there, and those that are on their way.
-struct Room {
-    existing: Vec<NodeId>,
-    upcoming: Vec<NodeId>,
+impl Order {
+    pub(crate) const ALL: &[Self] = &[Self::Largest, Self::Smallest, Self::Named];
+    pub(crate) const LARGEST: &[Self] = &[Self::Largest];
 }
 
 impl Loop<'_> {
     /// Puts pending pods on nodes that are there or on their way. Where some find room and others do not, it matters who
     /// comes first: several orders are tried, and the one that lets most pods in counts, those of high priority first.
-    pub(super) fn place_what_fits(&mut self) {
+    /// Returns the order that counts.
+    pub(crate) fn place_what_fits(&mut self, orders: &[Order]) -> Order {
+        let (first, others) = orders.split_first().map_or((Order::Largest, orders), |(first, others)| (*first, others));
         if self.pending.is_empty() && self.passive.is_empty() {
-            return;
+            return first;
         }
         let room = self.room_there();
         self.snapshot.fork();
-        let mut best = (self.take_room(Order::Largest, &room), Order::Largest);
-        let mut last = Order::Largest;
+        let mut best = (self.take_room(first, &room), first);
+        let mut last = first;
         if self.is_contended() {
-            for order in [Order::Smallest, Order::Named] {
+            for &order in others {
                 self.start_over();
                 let placed = self.take_room(order, &room);
                 last = order;
@@ -50,6 +56,7 @@ impl Loop<'_> {
             self.take_room(best.1, &room);
         }
         self.snapshot.commit();
+        best.1
     }
 
     /// Lets pods whose places depend on where others are use the room on all nodes, those that this loop adds included:
@@ -59,22 +66,68 @@ impl Loop<'_> {
         if !self.pending.iter().any(unsettled) {
             return;
         }
-        let Room { mut existing, upcoming } = self.room_there();
-        existing.extend(upcoming);
-        existing.extend(self.groups.iter().flat_map(|group| group.new.iter().copied()));
+        let nodes = self.room_there();
         for pending in &mut self.pending {
             if pending.left() > 0 && self.snapshot.is_shifting(pending.class) {
-                pending.take_room(&mut self.snapshot, &existing);
+                pending.take_room(&mut self.snapshot, &nodes);
             }
         }
     }
 
-    /// Nodes in the order of their names, so that the order of the input does not matter.
-    fn room_there(&self) -> Room {
+    /// Gives all pods their places anew, on whatever there is by now. They stay where they are if fewer of those that come
+    /// first found one that way, or if `holds` says so. Returns how many found a place, by priority.
+    pub(crate) fn place_anew(&mut self, orders: &[Order], holds: impl FnOnce(&mut Self) -> bool) -> Helped {
+        let places = |pending: &[Pending]| -> Vec<Vec<(NodeId, u32)>> {
+            pending.iter().map(|pending| pending.placed.clone()).collect()
+        };
+        let before = (places(&self.pending), places(&self.passive));
+        let helped_before = self.helped();
+        self.snapshot.fork();
+        self.take_places_back();
+        self.place_what_fits(orders);
+        let helped = self.helped();
+        if helped >= helped_before && !holds(self) {
+            self.snapshot.commit();
+            return helped;
+        }
+        self.snapshot.revert();
+        let all = self.pending.iter_mut().chain(&mut self.passive);
+        all.zip(before.0.into_iter().chain(before.1)).for_each(|(pending, placed)| pending.placed = placed);
+        helped.min(helped_before)
+    }
+
+    /// How many pods have a place.
+    pub(crate) fn helped(&self) -> Helped {
+        let mut helped = Helped::new();
+        for pending in &self.pending {
+            let priority = Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0));
+            let count: u32 = pending.placed.iter().map(|&(_, count)| count).sum();
+            match helped.iter_mut().find(|(of, _)| *of == priority) {
+                Some((_, sum)) => *sum += count,
+                None => helped.push((priority, count)),
+            }
+        }
+        helped.sort_unstable();
+        helped
+    }
+
+    /// No pod has a place any more.
+    pub(crate) fn take_places_back(&mut self) {
+        for pending in self.passive.iter_mut().chain(&mut self.pending) {
+            for (node, count) in std::mem::take(&mut pending.placed) {
+                self.snapshot.unplace(pending.class, node, count);
+            }
+        }
+    }
+
+    /// Nodes that are there, in the order of their names, so that the order of the input does not matter; then those that
+    /// are on their way or that this loop adds.
+    fn room_there(&self) -> Vec<NodeId> {
         let cluster = self.observation.cluster;
-        let mut existing: Vec<NodeId> = (0..cluster.nodes.len()).map(NodeId::new).collect();
-        existing.sort_by_key(|node| cluster.nodes.get(node.index()).map(|node| cluster.text(node.name)));
-        Room { existing, upcoming: self.groups.iter().flat_map(|group| group.upcoming.iter().copied()).collect() }
+        let mut nodes: Vec<NodeId> = (0..cluster.nodes.len()).map(NodeId::new).collect();
+        nodes.sort_by_key(|node| cluster.nodes.get(node.index()).map(|node| cluster.text(node.name)));
+        nodes.extend(self.groups.iter().flat_map(|group| group.upcoming.iter().chain(&group.new).copied()));
+        nodes
     }
 
     /// Whether some pods found room and others did not.
@@ -94,7 +147,7 @@ impl Loop<'_> {
     }
 
     /// Places what fits, in an order; returns how many pods of each priority found room, the highest first.
-    fn take_room(&mut self, order: Order, room: &Room) -> Vec<u32> {
+    fn take_room(&mut self, order: Order, room: &[NodeId]) -> Vec<u32> {
         let cluster = self.observation.cluster;
         let priority = |pending: &Pending| cluster.specs[pending.spec].priority.unwrap_or(0);
         let name = |pending: &Pending| {
@@ -107,11 +160,10 @@ impl Loop<'_> {
             Order::Smallest => all.reverse(),
             Order::Named => all.sort_by(|a, b| name(a).cmp(&name(b))),
         }
-        all.sort_by_key(|pending| std::cmp::Reverse(priority(pending)));
+        all.sort_by_key(|pending| Reverse(priority(pending)));
         let mut placed: Vec<(i32, u32)> = Vec::new();
         for pending in all {
-            pending.take_room(&mut self.snapshot, &room.existing);
-            pending.take_room(&mut self.snapshot, &room.upcoming);
+            pending.take_room(&mut self.snapshot, room);
             let priority = priority(pending);
             let count: u32 = pending.placed.iter().map(|&(_, count)| count).sum();
             match placed.last_mut().filter(|(last, _)| *last == priority) {

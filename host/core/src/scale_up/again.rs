@@ -1,100 +1,214 @@
-//! A second attempt, where the first one took the last nodes of a group for pods that could have gone elsewhere.
+//! Several complete answers, of which the best counts.
 //!
-//! Options are chosen one after the other, and an expander knows nothing of what comes after. A group that is full in the
-//! end may be so because of pods that fit other groups too, while others fit nowhere else and are left without help. Then
-//! everything is chosen once more, those others first, and the better of the two answers counts. Nothing has been asked of
-//! the cloud yet at that time.
+//! Options are chosen one after the other, and an expander knows nothing of what comes after. So the answer may be worse
+//! than it has to be: a group is full because of pods that fit other groups too, while others fit nowhere else and are left
+//! without help; or like groups were packed together to spread pods over zones, and one zone ran out of nodes. Then
+//! everything is chosen once more in another [`Way`], and the best of the answers counts. Nothing has been asked of the
+//! cloud yet at that time.
 
-use std::cmp::Reverse;
-
+use plimsoll_model::Symbol;
+use plimsoll_model::symbol::known;
 use plimsoll_scheduling::NodeId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::control_loop::room::{Helped, Order};
 use crate::control_loop::{Loop, Turn};
 use crate::observation::GroupIndex;
 use crate::plan::{Because, GroupReason};
 
-/// How often everything was chosen.
-#[derive(Debug, Default)]
-pub(crate) enum Attempts {
-    /// Not yet.
+/// How an answer comes about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Way {
+    /// Options are packed for as many pods as possible, and what is placed stays where it is.
     #[default]
-    None,
-    /// Once, or that is under way.
-    First(Start),
-    /// Twice, or that is under way; with what came of the first time.
-    Second(Start, Answer),
-    /// It is decided which one counts.
-    Over,
+    AtOnce,
+    /// The same, but pods that others would take the last nodes from come first.
+    SqueezedFirst,
+    /// As the peer goes on from loop to loop: an option is about the pods that come first, and once its nodes are there all
+    /// pods look for their places anew.
+    StepByStep,
+    /// As [`Way::AtOnce`], but pods that ask for much come first to the room that is there already, even if fewer find some.
+    LargestFirst,
+    /// Both.
+    LargestStepByStep,
 }
+
+impl Way {
+    fn steps(self) -> bool {
+        matches!(self, Self::StepByStep | Self::LargestStepByStep)
+    }
+
+    /// Orders in which pods come to the room that is there.
+    fn orders(self) -> &'static [Order] {
+        match self {
+            Self::AtOnce | Self::SqueezedFirst | Self::StepByStep => Order::ALL,
+            Self::LargestFirst | Self::LargestStepByStep => Order::LARGEST,
+        }
+    }
+}
+
+/// What came of the ways that were tried.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    /// How things were at first; none before and after.
+    start: Option<Start>,
+    /// The best answer, but for that in place.
+    best: Option<Answer>,
+    way: Way,
+    over: bool,
+}
+
+/// Places of the pods of each class.
+type Placed = Vec<Vec<(NodeId, u32)>>;
 
 /// How things were before anything was chosen.
 #[derive(Clone, Debug)]
-pub(crate) struct Start {
-    /// By class: how many places it had.
-    placed: Vec<usize>,
+struct Start {
+    /// By class.
+    placed: Placed,
+    /// By class that no group grows for.
+    passive: Placed,
     /// By group: why it was closed.
     closed: Vec<Option<GroupReason>>,
 }
 
 /// What came of an attempt.
 #[derive(Debug)]
-pub(crate) struct Answer {
+struct Answer {
     /// Nodes to come, in the order of their groups.
     nodes: Vec<(GroupIndex, NodeId)>,
-    /// By class: places that it got.
-    placed: Vec<Vec<(NodeId, u32)>>,
+    placed: Placed,
+    passive: Placed,
     closed: Vec<Option<GroupReason>>,
     decisions: Vec<(GroupIndex, Because)>,
     rounds: u32,
     worth: Worth,
 }
 
-/// The greater the better: pods that find a place, those of high priority first; then, the fewer nodes the better.
-type Worth = (Vec<(Reverse<i32>, u32)>, Reverse<usize>);
+/// The greater the better: pods that find a place again when all of them look for one anew, as in the next loop, those of
+/// high priority first; then pods that have a place. Then, the fewer nodes the better, but pods that are to be spread may cost
+/// one more node for each domain more that they are spread over.
+type Worth = (Helped, Helped, i64, usize);
+
+/// Going step by step packs everything for every group in each step, which must not take long: no more classes times
+/// groups than this, and no more pods.
+const MOST_PAIRS: usize = 4_096;
+const MOST_PODS: usize = 5_000;
+
+/// More steps are no good sign.
+const MOST_STEPS: u32 = 60;
+
+impl Attempts {
+    /// Whether the answer in place came about step by step.
+    pub(crate) fn has_stepped(&self) -> bool {
+        self.way.steps()
+    }
+}
 
 impl Loop<'_> {
+    /// Whether one option is chosen, and then the others are looked for anew: the peer's way.
+    pub(crate) fn goes_step_by_step(&self) -> bool {
+        self.settings.scale_up_rounds == Some(1) || self.attempts.has_stepped()
+    }
+
     /// Remembers how things are before the first choice of this loop.
     pub(crate) fn begin_attempt(&mut self) {
-        if matches!(self.attempts, Attempts::None) {
-            let start = Start {
-                placed: self.pending.iter().map(|pending| pending.placed.len()).collect(),
+        if self.attempts.start.is_none() && !self.attempts.over {
+            self.attempts.start = Some(Start {
+                placed: self.pending.iter().map(|pending| pending.placed.clone()).collect(),
+                passive: self.passive.iter().map(|pending| pending.placed.clone()).collect(),
                 closed: self.groups.iter().map(|state| state.closed.clone()).collect(),
-            };
-            self.attempts = Attempts::First(start);
+            });
             self.snapshot.fork();
         }
     }
 
-    /// Whether everything is chosen once more. If not, the better answer is in place.
-    pub(crate) fn tries_again(&mut self) -> bool {
-        match std::mem::replace(&mut self.attempts, Attempts::Over) {
-            Attempts::First(start) => {
-                let squeezed = self.squeezed();
-                if squeezed.is_empty() {
-                    self.snapshot.commit();
-                    return false;
-                }
-                let answer = self.take_answer(&start);
-                for index in squeezed {
-                    if let Some(pending) = self.pending.get_mut(index) {
-                        pending.first = true;
-                    }
-                }
-                self.turn = Turn::Scarce;
-                self.attempts = Attempts::Second(start, answer);
-                true
-            }
-            Attempts::Second(start, first) => {
-                if self.worth() <= first.worth {
-                    self.take_answer(&start);
-                    self.put_answer(first);
-                }
-                self.snapshot.commit();
-                false
-            }
-            Attempts::None | Attempts::Over => false,
+    /// Where everything looks for its place anew after each step: does that. Returns whether one more step may be taken.
+    pub(crate) fn settle_step(&mut self) -> bool {
+        if !self.attempts.has_stepped() || self.plan.rounds == 0 {
+            return true;
         }
+        self.take_places_back();
+        self.place_what_fits(self.attempts.way.orders());
+        self.plan.rounds < MOST_STEPS
+    }
+
+    /// Whether everything is chosen once more. If not, the best answer is in place.
+    pub(crate) fn tries_again(&mut self) -> bool {
+        let Some(start) = self.attempts.start.take() else { return false };
+        let next = self.next_way();
+        if next.is_none() && self.attempts.best.is_none() {
+            self.end_attempts();
+            return false;
+        }
+        let worth = self.worth();
+        let better = self.attempts.best.as_ref().is_none_or(|best| worth > best.worth);
+        let Some(next) = next else {
+            if let Some(best) = self.attempts.best.take().filter(|_| !better) {
+                self.take_answer(&start, worth);
+                self.put_answer(best);
+            }
+            self.end_attempts();
+            return false;
+        };
+        let answer = self.take_answer(&start, worth);
+        if better {
+            self.attempts.best = Some(answer);
+        }
+        self.attempts.start = Some(start);
+        self.attempts.way = next;
+        self.turn = if next.steps() { Turn::Everybody } else { Turn::Scarce };
+        if next.orders() != Order::ALL {
+            self.take_places_back();
+            self.place_what_fits(next.orders());
+        }
+        true
+    }
+
+    fn end_attempts(&mut self) {
+        self.snapshot.commit();
+        self.attempts = Attempts { over: true, ..Attempts::default() };
+    }
+
+    /// How else an answer may come about, if there is hope for a better one.
+    fn next_way(&mut self) -> Option<Way> {
+        let squeezed = if self.attempts.way == Way::AtOnce { self.squeezed() } else { vec![] };
+        for (index, pending) in self.pending.iter_mut().enumerate() {
+            pending.first = squeezed.contains(&index);
+        }
+        let others = || -> &[Way] {
+            match self.attempts.way {
+                Way::AtOnce | Way::SqueezedFirst => &[Way::StepByStep, Way::LargestFirst],
+                Way::StepByStep => &[Way::LargestFirst],
+                Way::LargestFirst => &[Way::LargestStepByStep],
+                Way::LargestStepByStep => &[],
+            }
+        };
+        if !squeezed.is_empty() {
+            return Some(Way::SqueezedFirst);
+        }
+        let others = others();
+        if others.is_empty() || !self.may_choose_again() {
+            return None;
+        }
+        let open = |way: &&Way| self.crowded || way.orders() == Order::ALL;
+        others.iter().find(open).copied()
+    }
+
+    /// Whether another sequence of choices may come to something else, and does not take too long.
+    fn may_choose_again(&mut self) -> bool {
+        if !self.is_small() || self.decisions.is_empty() {
+            return false;
+        }
+        self.plan.rounds > 1
+            || self.crowded
+            || self.pending.iter().any(|pending| pending.left() > 0 || self.snapshot.is_shifting(pending.class))
+    }
+
+    /// Whether all pods may be placed several times.
+    fn is_small(&self) -> bool {
+        let pods: usize = self.pending.iter().map(|pending| pending.pods.len()).sum();
+        self.pending.len() * self.groups.len() <= MOST_PAIRS && pods <= MOST_PODS
     }
 
     /// Classes with pods that a group could help if others had not taken its last nodes in this loop.
@@ -127,29 +241,56 @@ impl Loop<'_> {
         squeezed
     }
 
-    fn worth(&self) -> Worth {
-        let mut helped: Vec<(Reverse<i32>, u32)> = Vec::new();
+    /// What the answer in place is worth. All pods look for their places anew; if they all find one and are no less evenly
+    /// spread, those are their places.
+    fn worth(&mut self) -> Worth {
+        let sure = match self.is_small() {
+            true => {
+                let uneven = self.uneven();
+                self.place_anew(Order::ALL, |this| this.uneven() > uneven)
+            }
+            false => self.helped(),
+        };
+        self.drop_empty();
+        let nodes: usize = self.groups.iter().map(|state| state.new.len()).sum();
+        let domains = self.domains();
+        let surplus = i64::try_from(domains).unwrap_or(0).saturating_sub(i64::try_from(nodes).unwrap_or(i64::MAX));
+        (sure, self.helped(), surplus, domains)
+    }
+
+    /// How many domains pods are in that are to be spread over these; hosts do not count.
+    fn domains(&self) -> usize {
+        let specs = &self.observation.cluster.specs;
+        let mut domains: FxHashSet<(Symbol, Symbol)> = FxHashSet::default();
         for pending in &self.pending {
-            let priority = Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0));
-            let count: u32 = pending.placed.iter().map(|&(_, count)| count).sum();
-            match helped.iter_mut().find(|(of, _)| *of == priority) {
-                Some((_, sum)) => *sum += count,
-                None => helped.push((priority, count)),
+            let keys = specs[pending.spec].spread.iter().map(|constraint| constraint.topology_key);
+            for key in keys.filter(|&key| key != known::HOSTNAME) {
+                let nodes = pending.placed.iter().filter_map(|&(node, _)| self.snapshot.node(node).labels.get(key));
+                domains.extend(nodes.map(|value| (key, value)));
             }
         }
-        helped.sort_unstable();
-        (helped, Reverse(self.groups.iter().map(|state| state.new.len()).sum()))
+        domains.len()
+    }
+
+    /// Nodes on which pods are that would not be let in again, since they are not evenly spread.
+    fn uneven(&mut self) -> usize {
+        let specs = &self.observation.cluster.specs;
+        let classes: Vec<_> = self.pending.iter().map(|pending| (pending.class, pending.spec)).collect();
+        let spread = classes.into_iter().filter(|&(_, spec)| !specs[spec].spread.is_empty());
+        { spread }.map(|(class, _)| self.misplaced(class, &[])).sum()
     }
 
     /// Takes everything back that was chosen, and tells what it was.
-    fn take_answer(&mut self, start: &Start) -> Answer {
-        let worth = self.worth();
+    fn take_answer(&mut self, start: &Start, worth: Worth) -> Answer {
         let nodes: Vec<(GroupIndex, NodeId)> = { self.groups.iter().enumerate() }
             .flat_map(|(group, state)| state.new.iter().map(move |&node| (group, node)))
             .collect();
-        let placed = self.pending.iter_mut().zip(&start.placed);
-        let placed =
-            placed.map(|(pending, &before)| pending.placed.split_off(before.min(pending.placed.len()))).collect();
+        let restored = |pending: &mut [crate::control_loop::Pending], before: &Placed| -> Placed {
+            let pairs = pending.iter_mut().zip(before);
+            pairs.map(|(pending, before)| std::mem::replace(&mut pending.placed, before.clone())).collect()
+        };
+        let placed = restored(&mut self.pending, &start.placed);
+        let passive = restored(&mut self.passive, &start.passive);
         let closed = self.groups.iter_mut().zip(&start.closed);
         let closed = closed.map(|(state, before)| std::mem::replace(&mut state.closed, before.clone())).collect();
         let decisions = std::mem::take(&mut self.decisions);
@@ -160,11 +301,13 @@ impl Loop<'_> {
         self.snapshot.revert();
         self.snapshot.fork();
         self.start_passes();
-        Answer { nodes, placed, closed, decisions, rounds, worth }
+        self.fitted.clear();
+        Answer { nodes, placed, passive, closed, decisions, rounds, worth }
     }
 
     /// Puts an answer in place that was taken back.
     fn put_answer(&mut self, answer: Answer) {
+        self.take_places_back();
         let mut now: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         for (group, before) in answer.nodes {
             let Some(state) = self.groups.get_mut(group) else { continue };
@@ -174,7 +317,8 @@ impl Loop<'_> {
             state.new.push(node);
             self.limits.count(&state.weight, 1);
         }
-        for (pending, placed) in self.pending.iter_mut().zip(answer.placed) {
+        let passive = self.passive.iter_mut().zip(answer.passive);
+        for (pending, placed) in self.pending.iter_mut().zip(answer.placed).chain(passive) {
             for (node, count) in placed {
                 let node = now.get(&node).copied().unwrap_or(node);
                 self.snapshot.place(pending.class, node, count);

@@ -13,7 +13,7 @@ use crate::observation::GroupIndex;
 impl Loop<'_> {
     /// Whether growth is shared after it is packed.
     pub(crate) fn shares_afterwards(&self) -> bool {
-        self.settings.balance_similar_node_groups && self.settings.scale_up_rounds == Some(1)
+        self.settings.balance_similar_node_groups && self.goes_step_by_step()
     }
 
     /// Packs pods onto nodes of the first of these groups, as many as all of them may get, and shares the nodes out.
@@ -37,7 +37,7 @@ impl Loop<'_> {
             .collect();
         let helped: Vec<(ClassId, u32)> =
             wanted.iter().zip(&alone.placed).map(|(&(class, _), &placed)| (class, placed)).collect();
-        let shared = packer.estimate(&mut self.snapshot, &bins, &helped, limits);
+        let shared = packer.estimate(&mut self.snapshot, &bins, &helped, Limits::default());
         let fits_alone = self.room(main).is_some_and(|room| alone.node_count() <= room);
         if shared.pod_count() < alone.pod_count() && fits_alone { alone } else { shared }
     }

@@ -91,7 +91,7 @@ impl Loop<'_> {
 
     /// What options are packed for. Where one is chosen and no more, it is to be the one that the peer would choose.
     pub(crate) fn aim(&self) -> Aim {
-        if self.settings.scale_up_rounds == Some(1) { Aim::PeersPods } else { Aim::MostPods }
+        if self.goes_step_by_step() { Aim::PeersPods } else { Aim::MostPods }
     }
 
     /// An option from its packing; none if that helps nobody.
@@ -113,8 +113,7 @@ impl Loop<'_> {
     /// as with a spread over zones. One group alone would take them all into its zone.
     fn grow_together(&mut self, wanted: &[(ClassId, u32)]) -> bool {
         self.settings.balance_similar_node_groups
-            || (self.settings.scale_up_rounds != Some(1)
-                && wanted.iter().any(|&(class, _)| self.snapshot.is_shifting(class)))
+            || (!self.goes_step_by_step() && wanted.iter().any(|&(class, _)| self.snapshot.is_shifting(class)))
     }
 
     /// A group that may grow, and those like it that may grow too; none if it may not.
@@ -126,7 +125,8 @@ impl Loop<'_> {
         }
         for other in (0..self.groups.len()).filter(|&other| other != group) {
             let like = self.view(other).and_then(|view| view.template.as_ref().ok());
-            let like = like.filter(|like| self.likeness.holds(template, like, self.observation.cluster));
+            let likeness = if self.goes_step_by_step() { &self.settings.likeness } else { &self.likeness };
+            let like = like.filter(|like| likeness.holds(template, like, self.observation.cluster));
             if like.is_some()
                 && !self.is_all_or_nothing(other)
                 && (!self.shares_afterwards() || self.takes_the_same(group, other))

@@ -12,10 +12,10 @@ use crate::control_loop::Loop;
 impl Loop<'_> {
     /// Drops new nodes, not yet asked for, whose pods fit elsewhere. Returns how many.
     pub(crate) fn trim(&mut self) -> usize {
-        // With one group there is nothing to gain: its own packing left no such node.
+        // With one choice there is nothing to gain: its own packing left no such node.
         let mut groups = self.decisions.iter().map(|&(group, _)| group);
         let first = groups.next();
-        if groups.all(|group| Some(group) == first) {
+        if groups.all(|group| Some(group) == first) && !self.attempts.has_stepped() {
             return 0;
         }
         let mut dropped = 0;
@@ -126,7 +126,7 @@ impl Loop<'_> {
     }
 
     /// Drops new nodes, not yet asked for, that have no pod (any more).
-    fn drop_empty(&mut self) {
+    pub(crate) fn drop_empty(&mut self) {
         let pods_on = self.pending_by_node();
         for group in 0..self.groups.len() {
             let Some(state) = self.groups.get(group).filter(|_| !self.is_all_or_nothing(group)) else { continue };
@@ -167,7 +167,7 @@ impl Loop<'_> {
     }
 
     /// Nodes on which pods of a class are, but would not be let in again, given moves that are not written down yet.
-    fn misplaced(&mut self, class: ClassId, moves: &[(ClassId, NodeId, u32)]) -> usize {
+    pub(crate) fn misplaced(&mut self, class: ClassId, moves: &[(ClassId, NodeId, u32)]) -> usize {
         let written = self.pending.iter().filter(|pending| pending.class == class).flat_map(|pending| &pending.placed);
         let moved = moves.iter().filter(|(moved, ..)| *moved == class).map(|(_, node, _)| node);
         let nodes: FxHashSet<NodeId> = written.map(|(node, _)| node).chain(moved).copied().collect();
