@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use plimsoll_tests_vectors::{Outcome, read_cases, run_case};
+use plimsoll_tests_vectors::{Case, Outcome, compare_rounds, read_cases, run_case};
 
 fn run(file: &str) {
     run_all_but(file, 0.0);
@@ -12,6 +12,10 @@ fn run(file: &str) {
 
 /// Runs a file of which a share may differ still.
 fn run_all_but(file: &str, tolerated: f64) {
+    compare_all_but(file, tolerated, run_case);
+}
+
+fn compare_all_but(file: &str, tolerated: f64, compare: fn(&Case) -> anyhow::Result<Outcome>) {
     let cases = read_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(file)).unwrap();
     assert!(cases.len() > 100, "{file} holds {} cases", cases.len());
     // The larger files and the slower kinds only.
@@ -24,7 +28,7 @@ fn run_all_but(file: &str, tolerated: f64) {
     let failures: Vec<String> = cases
         .iter()
         .step_by(every)
-        .filter_map(|case| match run_case(case).unwrap() {
+        .filter_map(|case| match compare(case).unwrap() {
             Outcome::Passed { .. } => None,
             Outcome::Failed { difference, .. } => Some(format!("{}: {difference}", case.id)),
         })
@@ -86,6 +90,12 @@ fn scaledown() {
 #[test]
 fn converge() {
     run_all_but("converge.jsonl.xz", 0.005);
+}
+
+/// One loop that decides everything helps as many pods as one choice a loop, with no more nodes.
+#[test]
+fn all_choices_in_one_loop() {
+    compare_all_but("converge.jsonl.xz", 0.01, compare_rounds);
 }
 
 /// The runner can tell right from wrong.
