@@ -154,3 +154,20 @@ fn nothing_is_written_from_a_read_that_is_not_known_to_be_good() {
     assert_eq!(scene.done, ["increase g +4"]);
     assert_eq!((told.plan.scale_up[0].from, told.plan.scale_up[0].to), (200, 204));
 }
+
+#[test]
+fn the_mark_of_a_deletion_that_never_came_is_taken_off_at_once() {
+    let mut scene = Scene::new(&(marked("n1", "4", false, true) + &group_of("g", 0, 40, &["n1"]) + WEB));
+    let asked = scene.now.millis() - 301_000;
+    let removal = plimsoll_core::memory::Removal {
+        group: "g".into(),
+        instance: scene.snapshot.groups[0].instances[0].id.clone(),
+        drain: false,
+        cordoned_before: false,
+        stage: plimsoll_core::memory::Stage::Deleting(asked),
+    };
+    scene.memory.removals.insert("n1".to_owned(), removal);
+    scene.turn();
+    assert_eq!(scene.done, ["untaint n1"]);
+    assert!(scene.memory.removals.is_empty());
+}

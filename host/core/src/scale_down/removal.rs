@@ -131,6 +131,10 @@ impl Loop<'_> {
             }
             Stage::Deleting(asked) if since(asked) > DELETE_PATIENCE => {
                 self.memory.removals.remove(name);
+                if self.old_marks().binary_search(&node).is_ok() {
+                    let uncordon = self.settings.cordon_node_before_terminating && !removal.cordoned_before;
+                    self.queue.push_back(Action::Untaint { node, uncordon });
+                }
                 let reason = "the cloud accepted its deletion, but it is still there".to_owned();
                 self.plan.warnings.push(Warning::RemovalFailed { node: name.to_owned(), reason });
             }
