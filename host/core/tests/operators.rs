@@ -11,6 +11,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use plimsoll_core::cloud::{ErrorClass, NodeTemplate, ScaleFailure};
 use plimsoll_core::memory::Backoff;
@@ -147,7 +148,7 @@ fn a_stock_out_leaves_no_wish_behind() {
     // the wish is taken back, so that nobody pays for machines that come when stock returns.
     let pods = all((0..2).map(|index| app(&format!("p{index}"), "web", "3", None, "")));
     let groups = empty_group("od", 40, "5", "16Gi", "") + &empty_group("spot", 40, "4", "16Gi", "");
-    let mut scene = Scene::new(&(pods + &groups));
+    let mut scene = Scene::new(&(pods.clone() + &groups));
     let told = scene.turn();
     assert_eq!(told.growth(), growth(&[("spot", 2)]), "it wastes less");
     let spot = scene.snapshot.groups.iter_mut().find(|group| group.id.as_str() == "spot").unwrap();
@@ -166,6 +167,19 @@ fn a_stock_out_leaves_no_wish_behind() {
     assert_eq!(told.growth(), growth(&[("od", 2)]));
     assert!(scene.memory.backed_off(&"spot".into(), scene.now).is_some());
     assert!(scene.memory.withdrawals.is_empty());
+
+    // A pod that comes when the back-off of five minutes is over gets a machine of the group that wastes less, as before.
+    let pods = pods + &app("p2", "web", "3", None, "");
+    for (seconds, grows) in [(290, "od"), (310, "spot")] {
+        let mut later = Scene::new(&(pods.clone() + &groups));
+        later.now = scene.now + Duration::from_secs(seconds);
+        later.memory = scene.memory.clone();
+        for group in &mut later.snapshot.groups {
+            group.target_size = if group.id.as_str() == "od" { 2 } else { 0 };
+            group.observed_at = later.now;
+        }
+        assert_eq!(later.turn().growth(), growth(&[(grows, 1)]), "{seconds} s after the stock-out");
+    }
 }
 
 #[test]
