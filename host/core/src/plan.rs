@@ -495,6 +495,20 @@ pub enum Warning {
     },
 }
 
+impl Warning {
+    /// What it comes down to: two warnings for which this is equal need not both be told. That a group's nodes are not what
+    /// its template says is the same news with each new node.
+    pub fn gist(&self) -> String {
+        match self {
+            Self::Drift { group, differences, .. } => {
+                let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
+                format!("{group}: nodes are not what the template says: {}", words.join(", "))
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use crate::ledger::FailureCause;

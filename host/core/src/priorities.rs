@@ -95,10 +95,17 @@ impl Priorities {
         Ok(Self { patterns })
     }
 
-    /// All priorities of which a pattern matches a group, highest first.
+    /// All priorities of which a pattern matches a group, highest first. The lowest priority for whatever is left, as
+    /// operators write it, does not count for a group that has another.
     pub fn all_of(&self, group: &str) -> Vec<i32> {
-        let matching = self.patterns.iter().filter(|(_, pattern)| pattern.is_match(group));
-        let mut priorities: Vec<i32> = matching.map(|(priority, _)| *priority).collect();
+        let lowest = self.patterns.last().map(|(priority, _)| *priority);
+        let of_the_rest = |priority: i32, pattern: &Regex| Some(priority) == lowest && is_catch_all(pattern);
+        let mut priorities: Vec<i32> = vec![];
+        for (priority, pattern) in self.patterns.iter().filter(|(_, pattern)| pattern.is_match(group)) {
+            if priorities.is_empty() || !of_the_rest(*priority, pattern) {
+                priorities.push(*priority);
+            }
+        }
         priorities.dedup();
         priorities
     }
@@ -107,6 +114,14 @@ impl Priorities {
     pub fn of(&self, group: &str) -> Option<i32> {
         self.patterns.iter().find(|(_, pattern)| pattern.is_match(group)).map(|(priority, _)| *priority)
     }
+}
+
+/// Whether a pattern is one of those that match any group and are written to do so.
+fn is_catch_all(pattern: &Regex) -> bool {
+    let text = pattern.as_str();
+    let text = text.strip_prefix('^').unwrap_or(text);
+    let text = text.strip_suffix('$').unwrap_or(text);
+    matches!(text, "" | ".*" | ".+" | "(.*)" | ".*?")
 }
 
 #[cfg(test)]
@@ -119,10 +134,23 @@ mod tests {
         assert_eq!(priorities.of("spot-a"), Some(50));
         assert_eq!(priorities.of("my-spot-a"), Some(50), "patterns match anywhere");
         assert_eq!(priorities.of("od-b"), Some(10));
-        assert_eq!(priorities.all_of("spot-a"), [50, 10]);
         assert_eq!(priorities.all_of("od-b"), [10]);
+        assert_eq!(priorities.all_of("never-spot"), [50, 10, -3]);
         let only = Priorities::parse("5: [^a$]", "kube-system").unwrap();
         assert_eq!(only.of("b"), None);
+    }
+
+    #[test]
+    fn the_lowest_priority_for_whatever_is_left_is_no_overlap() {
+        for (name, text, expected) in [
+            ("all the others", "10: ['.*']\n50: [spot]\n", &[50][..]),
+            ("the same with anchors", "10: ['^.+$']\n50: [spot]\n", &[50]),
+            ("all, and this one too", "10: ['.*', '^spot']\n50: [spot]\n", &[50, 10]),
+            ("all, but not the lowest", "10: [never]\n20: ['.*']\n50: [spot]\n", &[50, 20]),
+            ("nothing else", "10: ['.*']\n", &[10]),
+        ] {
+            assert_eq!(Priorities::parse(text, "kube-system").unwrap().all_of("spot-a"), expected, "{name}");
+        }
     }
 
     #[test]

@@ -327,8 +327,12 @@ fn below_the_minimum() {
 #[test]
 fn priorities_that_overlap_are_told_and_the_highest_counts() {
     // S21: every group has priority 10, spot groups have 50 too.
-    let priorities = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {namespace: kube-system, name: \
-                      cluster-autoscaler-priority-expander}, data: {priorities: \"10: ['.*']\\n50: ['spot.*']\\n\"}}\n";
+    let priorities = |patterns: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{namespace: kube-system, name: \
+             cluster-autoscaler-priority-expander}}, data: {{priorities: \"{patterns}\"}}}}\n"
+        )
+    };
     let groups = ["spot-a", "od-b"].map(|name| empty_group(name, 5, "4", "16Gi", ""));
     let by_priority = |seed: usize| {
         move |expander: &str, request: &RankRequest| {
@@ -342,15 +346,24 @@ fn priorities_that_overlap_are_told_and_the_highest_counts() {
             Ok(request.options.iter().enumerate().map(verdict).collect())
         }
     };
-    for seed in 0..100 {
-        let mut groups = groups.to_vec();
-        groups.rotate_left(seed / 2 % 2);
-        let mut scene = Scene::new(&(app("p", "web", "1", None, "") + priorities + &all(groups)));
-        scene.settings.expander = vec!["priority".into(), "random".into()];
-        let told = scene.turn_with(by_priority(seed));
-        assert_eq!(told.growth(), growth(&[("spot-a", 1)]), "seed {seed}");
-        let warnings: Vec<String> = told.plan.warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(warnings, ["spot-a matches 2 priorities: 50, 10; the highest counts"]);
+    for (name, patterns, expected) in [
+        (
+            "overlapping",
+            "10: ['.*-a', '.*-b']\\n50: ['spot.*']\\n",
+            &["spot-a matches 2 priorities: 50, 10; the highest counts"][..],
+        ),
+        ("the lowest for whatever is left", "10: ['.*']\\n50: ['spot.*']\\n", &[]),
+    ] {
+        for seed in 0..100 {
+            let mut groups = groups.to_vec();
+            groups.rotate_left(seed / 2 % 2);
+            let mut scene = Scene::new(&(app("p", "web", "1", None, "") + &priorities(patterns) + &all(groups)));
+            scene.settings.expander = vec!["priority".into(), "random".into()];
+            let told = scene.turn_with(by_priority(seed));
+            assert_eq!(told.growth(), growth(&[("spot-a", 1)]), "{name}, seed {seed}");
+            let warnings: Vec<String> = told.plan.warnings.iter().map(ToString::to_string).collect();
+            assert_eq!(warnings, expected, "{name}");
+        }
     }
 }
 

@@ -8,14 +8,18 @@ use kube::{Client, Config, Error};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::resources::DEVICES_BEFORE;
+
 /// Objects in one answer: more would make the API server hold them all at once.
 const PAGE: u32 = 500;
 /// How often a list is begun anew because the API server forgot it in the middle.
 const MOST_TRIES: u32 = 5;
 
-/// A kind of object: API version, kind, name in paths, and whether a cluster can do without.
+/// A kind of object: API versions, kind, name in paths, and whether a cluster can do without.
 struct Source {
     version: &'static str,
+    /// Older versions that have it too, newest first.
+    older: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,
     selector: &'static str,
@@ -23,7 +27,11 @@ struct Source {
 }
 
 const fn of(version: &'static str, kind: &'static str, plural: &'static str, required: bool) -> Source {
-    Source { version, kind, plural, selector: "", required }
+    Source { version, older: &[], kind, plural, selector: "", required }
+}
+
+const fn device(kind: &'static str, plural: &'static str) -> Source {
+    Source { older: &DEVICES_BEFORE, ..of("resource.k8s.io/v1", kind, plural, false) }
 }
 
 /// All of them. What is missing or forbidden beside the required ones only makes the dump poorer.
@@ -31,6 +39,9 @@ const KINDS: &[Source] = &[
     of("v1", "Node", "nodes", true),
     of("v1", "Pod", "pods", true),
     of("v1", "Namespace", "namespaces", false),
+    // What a file's own pods get that have not met the API server.
+    of("v1", "LimitRange", "limitranges", false),
+    of("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", false),
     of("v1", "ReplicationController", "replicationcontrollers", false),
     of("v1", "PersistentVolumeClaim", "persistentvolumeclaims", false),
     of("v1", "PersistentVolume", "persistentvolumes", false),
@@ -48,10 +59,10 @@ const KINDS: &[Source] = &[
     of("storage.k8s.io/v1", "CSIDriver", "csidrivers", false),
     of("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", false),
     of("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", false),
-    of("resource.k8s.io/v1", "DeviceClass", "deviceclasses", false),
-    of("resource.k8s.io/v1", "ResourceSlice", "resourceslices", false),
-    of("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", false),
-    of("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", false),
+    device("DeviceClass", "deviceclasses"),
+    device("ResourceSlice", "resourceslices"),
+    device("ResourceClaim", "resourceclaims"),
+    device("ResourceClaimTemplate", "resourceclaimtemplates"),
 ];
 
 /// Why a cluster could not be listed.
@@ -121,7 +132,7 @@ pub async fn everything(kubeconfig: Option<&Path>) -> Result<Listed, ListError> 
     let client = Client::try_from(config).map_err(|error| ListError::Client(Box::new(error)))?;
     let mut listed = Listed::default();
     for kind in KINDS {
-        match list(&client, kind).await {
+        match list_any(&client, kind).await {
             Ok(objects) => listed.objects.extend(objects),
             Err(error) if !kind.required && is_absent(&error) => {
                 // An API that a cluster does not serve has no objects.
@@ -146,20 +157,32 @@ fn in_words(error: &Error) -> String {
     }
 }
 
+/// All objects of a kind in the newest version that the API server has.
+async fn list_any(client: &Client, kind: &Source) -> Result<Vec<Value>, Error> {
+    let mut listed = list(client, kind, kind.version).await;
+    for version in kind.older {
+        if !matches!(&listed, Err(Error::Api(status)) if status.code == 404) {
+            break;
+        }
+        listed = list(client, kind, version).await;
+    }
+    listed
+}
+
 /// All objects of a kind, page by page. A list that the API server forgets in the middle is begun anew.
-async fn list(client: &Client, kind: &Source) -> Result<Vec<Value>, Error> {
+async fn list(client: &Client, kind: &Source, version: &str) -> Result<Vec<Value>, Error> {
     let mut tries = 0;
     'anew: loop {
         tries += 1;
         let mut objects = Vec::new();
         let mut token = String::new();
         loop {
-            let request = Request::get(path(kind, &token)).body(vec![]).map_err(Error::HttpError)?;
+            let request = Request::get(path(kind, version, &token)).body(vec![]).map_err(Error::HttpError)?;
             let page: Page = match client.request(request).await {
                 Err(Error::Api(status)) if status.code == 410 && tries < MOST_TRIES => continue 'anew,
                 other => other?,
             };
-            objects.extend(page.items.into_iter().map(|item| marked(item, kind)));
+            objects.extend(page.items.into_iter().map(|item| marked(item, kind, version)));
             match page.metadata.token.filter(|token| !token.is_empty()) {
                 Some(next) => token = next,
                 None => return Ok(objects),
@@ -168,8 +191,8 @@ async fn list(client: &Client, kind: &Source) -> Result<Vec<Value>, Error> {
     }
 }
 
-fn path(kind: &Source, token: &str) -> String {
-    let root = if kind.version.contains('/') { "apis" } else { "api" };
+fn path(kind: &Source, version: &str, token: &str) -> String {
+    let root = if version.contains('/') { "apis" } else { "api" };
     let escaped: String = token
         .bytes()
         .map(|byte| match byte {
@@ -178,13 +201,13 @@ fn path(kind: &Source, token: &str) -> String {
         })
         .collect();
     let token = if token.is_empty() { String::new() } else { format!("&continue={escaped}") };
-    format!("/{root}/{}/{}?limit={PAGE}{}{token}", kind.version, kind.plural, kind.selector)
+    format!("/{root}/{version}/{}?limit={PAGE}{}{token}", kind.plural, kind.selector)
 }
 
 /// Items of a list do not say what they are.
-fn marked(mut object: Value, kind: &Source) -> Value {
+fn marked(mut object: Value, kind: &Source, version: &str) -> Value {
     if let Value::Object(fields) = &mut object {
-        fields.insert("apiVersion".to_owned(), Value::String(kind.version.to_owned()));
+        fields.insert("apiVersion".to_owned(), Value::String(version.to_owned()));
         fields.insert("kind".to_owned(), Value::String(kind.kind.to_owned()));
     }
     object
@@ -192,7 +215,10 @@ fn marked(mut object: Value, kind: &Source) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::convert::Kind;
+
     use super::*;
+    use crate::testing;
 
     #[test]
     fn paths_of_pages() {
@@ -207,7 +233,7 @@ mod tests {
             ),
         ] {
             let kind = KINDS.iter().find(|known| known.kind == kind).unwrap();
-            assert_eq!(path(kind, token), expected);
+            assert_eq!(path(kind, kind.version, token), expected);
         }
     }
 
@@ -215,7 +241,25 @@ mod tests {
     fn every_kind_is_one_that_files_may_hold() {
         for kind in KINDS {
             let found = plimsoll_model::convert::Kind::find(kind.version, kind.kind);
-            assert!(found.is_some_and(|found| found != plimsoll_model::convert::Kind::Unneeded), "{}", kind.kind);
+            let adds_to_pods = matches!(kind.kind, "LimitRange" | "RuntimeClass");
+            assert!(found.is_some_and(|found| (found == Kind::Unneeded) == adds_to_pods), "{}", kind.kind);
+            for version in kind.older {
+                assert_eq!(Kind::find(version, kind.kind), found, "{version} {}", kind.kind);
+            }
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_there_only_in_an_older_version_is_listed_so() {
+        let (client, journal) = testing::client(|asked| match asked.path.contains("/v1beta2/") {
+            true => testing::list(1, &[serde_json::json!({"metadata": {"name": "a"}})], None),
+            false => testing::Says::Fails(404),
+        });
+        let slices = KINDS.iter().find(|kind| kind.kind == "ResourceSlice").unwrap();
+        let listed = list_any(&client, slices).await.unwrap();
+        assert_eq!(listed[0]["apiVersion"], "resource.k8s.io/v1beta2");
+        assert_eq!(journal.count("GET"), 2);
+        let classes = KINDS.iter().find(|kind| kind.kind == "RuntimeClass").unwrap();
+        assert!(matches!(list_any(&client, classes).await, Err(error) if is_absent(&error)));
     }
 }

@@ -110,11 +110,13 @@ pub(crate) struct Reflector {
     /// Which of the watches it is.
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
+    /// How many versions the one that the server has is older than the newest.
+    pub(crate) age: usize,
 }
 
 impl Reflector {
     /// Never ends.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let mut round = 0;
         let mut pause = SHORTEST_PAUSE;
         loop {
@@ -132,10 +134,27 @@ impl Reflector {
                     tracing::info!(kind = self.resource.name, "the watch was too far behind; listing again");
                     sleep(SHORTEST_PAUSE).await;
                 }
+                Stop::Missing if self.turn_to_older() => {}
                 stop @ (Stop::Missing | Stop::Forbidden(_)) => self.absent(&stop).await,
                 Stop::Failed(why) => self.failed(why, &mut pause).await,
             }
         }
+    }
+
+    /// The server does not have the kind in one version: perhaps in the one before. False, if that was the oldest; the
+    /// newest has its turn again then.
+    fn turn_to_older(&mut self) -> bool {
+        self.age = if self.age < self.resource.older.len() { self.age + 1 } else { 0 };
+        if let Some((version, _)) = self.age.checked_sub(1).and_then(|older| self.resource.older.get(older)) {
+            tracing::debug!(kind = self.resource.name, version, "looking for an older version");
+        }
+        self.age > 0
+    }
+
+    /// Version and path that the server is asked for.
+    fn place(&self) -> (&'static str, &str) {
+        let older = self.age.checked_sub(1).and_then(|older| self.resource.older.get(older));
+        older.map_or((self.resource.version, &self.resource.path), |(version, path)| (version, path))
     }
 
     async fn failed(&self, why: String, pause: &mut Duration) {
@@ -169,7 +188,8 @@ impl Reflector {
 
     /// Reads all objects; the number of the list is put on each. Returns the version of the list.
     async fn list(&self, round: u32) -> Result<String, Stop> {
-        let request = Request::new(&self.resource.path);
+        let (version, path) = self.place();
+        let request = Request::new(path);
         let mut next = None;
         loop {
             let mut params = ListParams::default().limit(PAGE);
@@ -181,7 +201,11 @@ impl Reflector {
             let page: Page<'_> = serde_json::from_str(&text)
                 .map_err(|error| Stop::Failed(format!("the API server answered with what is no list: {error}")))?;
             for item in page.items.into_iter().flatten() {
-                self.put(item.get(), round);
+                match self.age {
+                    0 => self.put(item.get(), round),
+                    // Items of a list do not say what they are, and these are not in the form of today.
+                    _ => self.put(&with_version(item.get(), version), round),
+                }
             }
             next = page.metadata.next.filter(|next| !next.is_empty());
             if next.is_none() {
@@ -212,7 +236,7 @@ impl Reflector {
     async fn watch_once(&self, version: &mut String, round: u32) -> Result<(), Stop> {
         let mut params = WatchParams::default().timeout(WATCH_SECONDS + fastrand::u32(0..30));
         params.field_selector.clone_from(&self.resource.fields);
-        let built = Request::new(&self.resource.path).watch(&params, version);
+        let built = Request::new(self.place().1).watch(&params, version);
         let built = built.map_err(|error| Stop::Failed(error.to_string()))?;
         let opened = timeout(PAGE_PATIENCE, self.client.request_stream(built)).await;
         let stream = opened.map_err(|_| Stop::Failed("the API server did not answer in time".to_owned()))??;
@@ -268,6 +292,13 @@ impl Reflector {
     fn complain(&self, error: &MirrorError) {
         self.shared.complain(error.to_string());
     }
+}
+
+/// An object that says of which version it is.
+fn with_version(text: &str, version: &str) -> String {
+    let rest = text.trim_start().strip_prefix('{').unwrap_or_default();
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    format!("{{\"apiVersion\":\"{version}\"{comma}{rest}")
 }
 
 #[cfg(test)]
@@ -359,6 +390,55 @@ mod tests {
             let troubles = watches.shared.troubles().join("; ");
             assert!(troubles.contains(words), "{name}: {troubles}");
             until(|| journal.count("GET") >= 3).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_older_version_is_taken_where_the_newest_is_not_there() {
+        let slice = |name: &str, version: u32| {
+            json!({
+                "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()},
+                "spec": {
+                    "driver": "gpu.example.com", "nodeName": "a",
+                    "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": "gpu-0", "basic": {"attributes": {"model": {"string": "t4"}}}}],
+                },
+            })
+        };
+        let (say, lines) = mpsc::unbounded_channel();
+        let lines = Mutex::new(Some(lines));
+        let (client, journal) =
+            testing::client(move |asked| match (asked.path.contains("/v1beta1/"), asked.is_watch()) {
+                (false, _) => Says::Fails(404),
+                (true, true) => lines.lock().unwrap().take().map_or(Says::Nothing, Says::Lines),
+                (true, false) => list(7, &[slice("listed", 7)], None),
+            });
+        let resources = crate::resources::of_observation();
+        let slices = resources.into_iter().find(|resource| resource.kind == Kind::ResourceSlice).unwrap();
+        let watches = Watches::start(&client, &[slices]);
+        watches.shared.ready().await;
+        let mut watched = slice("watched", 8);
+        watched["apiVersion"] = json!("resource.k8s.io/v1beta1");
+        watched["kind"] = json!("ResourceSlice");
+        say.send(event("ADDED", watched)).unwrap();
+        let attributes = || {
+            let mut mirror = watches.shared.mirror();
+            let slices = &mirror.in_order().devices.slices;
+            slices.iter().flat_map(|slice| &slice.devices).filter(|device| !device.attributes.is_empty()).count()
+        };
+        until(|| attributes() == 2).await;
+        assert_eq!(watches.shared.troubles(), Vec::<String>::new());
+        let paths: Vec<String> = journal.all().into_iter().map(|asked| asked.path).collect();
+        let plural = |version: &str| format!("/apis/resource.k8s.io/{version}/resourceslices");
+        assert_eq!(paths, ["v1", "v1beta2", "v1beta1", "v1beta1"].map(plural));
+    }
+
+    #[test]
+    fn an_object_says_its_version() {
+        for (text, expected) in
+            [("{}", r#"{"apiVersion":"v"}"#), (r#" {"kind":"K"}"#, r#"{"apiVersion":"v","kind":"K"}"#)]
+        {
+            assert_eq!(with_version(text, "v"), expected);
         }
     }
 

@@ -19,8 +19,12 @@ pub(crate) struct Resource {
     pub(crate) kind: Kind,
     /// Its name for people and for RBAC rules, with its API group if it has one.
     pub(crate) name: &'static str,
+    /// API version, as objects say it.
+    pub(crate) version: &'static str,
     /// Path of the collection.
     pub(crate) path: String,
+    /// The same in older versions, for API servers that do not have that one; newest first.
+    pub(crate) older: Vec<(&'static str, String)>,
     /// Which of the objects.
     pub(crate) fields: Option<String>,
     /// Whether the loop can do without.
@@ -30,6 +34,12 @@ pub(crate) struct Resource {
 /// A pod that ended holds nothing and needs nothing.
 const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
+/// Versions of API groups that are asked for; the core's is `v1`.
+const VERSIONS: [&str; 5] = ["apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1", "resource.k8s.io/v1"];
+
+/// Dynamic resource allocation before Kubernetes 1.34, newest first.
+pub(crate) const DEVICES_BEFORE: [&str; 2] = ["resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"];
+
 const NO_STORAGE: &str = "pods with volumes are judged without it";
 const NO_DEVICES: &str = "pods with resource claims count as unschedulable";
 const NO_OWNERS: &str = "a node with a pod of such a controller is not drained";
@@ -38,13 +48,17 @@ const NO_OWNERS: &str = "a node with a pod of such a controller is not drained";
 /// pods refer to before the pods.
 pub(crate) fn of_observation() -> Vec<Resource> {
     use Need::{Optional, Required};
-    let plain =
-        |kind, name: &'static str, path: &str, need| Resource { kind, name, path: path.to_owned(), fields: None, need };
+    let plain = |kind, name: &'static str, path: &str, need| {
+        let version = VERSIONS.into_iter().find(|version| path.contains(&format!("/{version}/"))).unwrap_or("v1");
+        Resource { kind, name, version, path: path.to_owned(), older: vec![], fields: None, need }
+    };
     let storage = |kind, name, plural: &str| {
         plain(kind, name, &format!("/apis/storage.k8s.io/v1/{plural}"), Optional(NO_STORAGE))
     };
     let device = |kind, name, plural: &str| {
-        plain(kind, name, &format!("/apis/resource.k8s.io/v1/{plural}"), Optional(NO_DEVICES))
+        let path = |version: &str| format!("/apis/{version}/{plural}");
+        let older = DEVICES_BEFORE.map(|version| (version, path(version))).to_vec();
+        Resource { older, ..plain(kind, name, &path("resource.k8s.io/v1"), Optional(NO_DEVICES)) }
     };
     let app = |kind, name, plural: &str, need| plain(kind, name, &format!("/apis/apps/v1/{plural}"), need);
     vec![
@@ -103,7 +117,9 @@ pub(crate) fn config_map(namespace: &str, name: &str, without: &'static str) -> 
     Resource {
         kind: Kind::ConfigMap,
         name: "configmaps",
+        version: "v1",
         path: format!("/api/v1/namespaces/{namespace}/configmaps"),
+        older: vec![],
         fields: Some(format!("metadata.name={name}")),
         need: Need::Optional(without),
     }
@@ -118,7 +134,13 @@ mod tests {
         let all = of_observation();
         for (index, resource) in all.iter().enumerate() {
             assert!(all.iter().skip(index + 1).all(|other| other.kind != resource.kind), "{}", resource.name);
-            assert!(resource.path.ends_with(resource.name.split('.').next().unwrap()), "{}", resource.path);
+            let plural = resource.name.split('.').next().unwrap();
+            let newest = [(resource.version, resource.path.clone())];
+            for (version, path) in newest.iter().chain(&resource.older) {
+                let root = if version.contains('/') { "apis" } else { "api" };
+                assert_eq!(*path, format!("/{root}/{version}/{plural}"));
+                assert_eq!(Kind::find(version, &format!("{:?}", resource.kind)), Some(resource.kind), "{version}");
+            }
         }
         assert_eq!(all.last().map(|resource| resource.kind), Some(Kind::Pod));
         let required = all.iter().filter(|resource| resource.need == Need::Required);

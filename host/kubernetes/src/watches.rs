@@ -134,7 +134,7 @@ impl Watches {
         for (number, resource) in resources.iter().enumerate() {
             let (resource, shared) = (resource.clone(), shared.clone());
             let loud = Loud(shared.clone());
-            let reflector = Reflector { client: client.clone(), resource, number, shared };
+            let reflector = Reflector { client: client.clone(), resource, number, shared, age: 0 };
             tasks.spawn(async move {
                 let _loud = loud;
                 reflector.run().await;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::plan::Warning;
 use plimsoll_driver::Write;
 use tracing::{debug, info, warn};
 
@@ -20,8 +21,11 @@ impl Said {
     }
 
     /// Says what a loop decided and did.
-    pub(crate) fn tell(&mut self, account: &Account, writes: &[Write]) {
+    pub(crate) fn tell(&mut self, account: &Account, warnings: &[Warning], writes: &[Write]) {
         let at = account.at.as_str();
+        let gists: BTreeMap<String, String> =
+            warnings.iter().map(|warning| (warning.to_string(), warning.gist())).collect();
+        let gist = |text: &str| format!("warning {}", gists.get(text).map_or(text, String::as_str));
         for growth in &account.scale_up {
             info!(
                 at,
@@ -49,7 +53,7 @@ impl Said {
             }
         }
         for warning in &account.warnings {
-            if self.is_new(format!("warning {warning}"), "") {
+            if self.is_new(gist(warning), "") {
                 warn!(at, "{warning}");
             }
         }
@@ -64,7 +68,7 @@ impl Said {
             groups = totals.groups,
             "loop ended"
         );
-        self.forget(account);
+        self.forget(account, gist);
     }
 
     fn waiting(&mut self, account: &Account) {
@@ -94,11 +98,11 @@ impl Said {
     }
 
     /// What is gone is news when it comes back; and nothing is kept for ever.
-    fn forget(&mut self, account: &Account) {
+    fn forget(&mut self, account: &Account, gist: impl Fn(&str) -> String) {
         let classes = account.classes.iter().map(|class| format!("class {}", class.example));
         let idle = |outcome: Option<&str>| matches!(outcome, Some("blocked" | "unneeded"));
         let nodes = account.nodes.iter().filter(|node| idle(node.outcome.as_deref()));
-        let warnings = account.warnings.iter().map(|warning| format!("warning {warning}"));
+        let warnings = account.warnings.iter().map(|warning| gist(warning));
         let kept = classes.chain(nodes.map(|node| format!("node {}", node.node))).chain(warnings);
         let kept: std::collections::BTreeSet<String> = kept.collect();
         self.0.retain(|about, _| kept.contains(about));

@@ -157,7 +157,7 @@ impl Signals {
         state.ended = Some(Instant::now());
         if let Some(mut account) = state.account.take() {
             account.warnings.splice(0..0, turned.troubles.iter().cloned());
-            state.said.tell(&account, &turned.writes);
+            state.said.tell(&account, &turned.plan.warnings, &turned.writes);
             state.journal.add(account);
         }
         if read > 0 || unread == 0 {

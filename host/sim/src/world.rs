@@ -307,6 +307,7 @@ impl World {
             ("kubernetes.io/arch", &template.arch),
             ("kubernetes.io/os", &template.os),
             ("node.kubernetes.io/instance-type", &template.instance_type),
+            ("topology.kubernetes.io/region", &template.region),
             ("topology.kubernetes.io/zone", template.zone.as_deref().unwrap_or_default()),
         ] {
             if !value.is_empty() {

@@ -17,6 +17,7 @@ pub mod http_get;
 pub mod kubelet;
 pub mod pair;
 pub mod plane;
+pub mod pod_metrics;
 pub mod proxy;
 pub mod rights;
 pub mod settle;

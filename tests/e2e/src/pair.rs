@@ -113,6 +113,10 @@ impl Pair {
     /// One does not end when it is told to.
     pub async fn end(mut self) -> anyhow::Result<()> {
         for replica in &mut self.replicas {
+            // One that was killed is started again, so that each ends in good order.
+            if replica.revive()? > 0 {
+                replica.answers().await?;
+            }
             replica.terminate(self.limit).await?;
         }
         Ok(())
@@ -120,7 +124,10 @@ impl Pair {
 }
 
 /// Machines that ever came to be, and that ever left.
-async fn moves(stage: &Stage) -> anyhow::Result<(usize, usize)> {
+///
+/// # Errors
+/// The cloud does not tell.
+pub async fn moves(stage: &Stage) -> anyhow::Result<(usize, usize)> {
     let journal = stage.cloud.journal().await?;
     let events = journal.get("events").and_then(serde_json::Value::as_array).context("the journal has no events")?;
     let count = |what: &str| events.iter().filter(|event| event.get("what").is_some_and(|said| said == what)).count();

@@ -170,17 +170,18 @@ impl Voice {
     ) -> Vec<Line> {
         let turns = events.take_turns().into_iter().map(|text| Line { at, tone: Tone::Plugin, text });
         let mut lines: Vec<Line> = happened.chain(turns).chain(turned.seen.decisions).collect();
-        let warnings = turned.plan.warnings.iter().map(ToString::to_string);
-        lines.extend(self.news(at, turned.troubles.into_iter().chain(events.take()).chain(warnings)));
+        let warnings = turned.plan.warnings.iter().map(|warning| (warning.gist(), warning.to_string()));
+        let troubles = turned.troubles.into_iter().chain(events.take()).map(|text| (text.clone(), text));
+        lines.extend(self.news(at, troubles.chain(warnings)));
         lines.extend(turned.seen.judgements);
         lines
     }
 
-    /// Troubles that were not told before.
-    fn news(&mut self, at: Duration, troubles: impl Iterator<Item = String>) -> Vec<Line> {
+    /// Troubles, each after its gist, that were not told before.
+    fn news(&mut self, at: Duration, troubles: impl Iterator<Item = (String, String)>) -> Vec<Line> {
         let mut lines = Vec::new();
-        for text in troubles {
-            let known = self.said.insert(format!("trouble {text}"), String::new()).is_some();
+        for (gist, text) in troubles {
+            let known = self.said.insert(format!("trouble {gist}"), String::new()).is_some();
             if !known {
                 lines.push(Line { at, tone: Tone::Warning, text });
             }

@@ -11,11 +11,15 @@
 mod api_trouble;
 mod away;
 mod beside_others;
+mod dump;
+mod horizontal;
+mod image;
 mod kills;
 mod peers_manifests;
 mod replicas;
 mod rights;
 mod scale;
+mod timers;
 mod up_and_down;
 
 use std::path::{Path, PathBuf};
