@@ -14,6 +14,7 @@ pub mod acting;
 pub mod clouds;
 mod in_memory;
 pub mod measured;
+pub mod simulated;
 pub mod steps;
 mod turn;
 

@@ -3,7 +3,6 @@
 //!
 //! Everything is the real thing but the network: the driver, the core, the provider's component with its JSON, the expander.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -14,20 +13,18 @@ use clap::Parser;
 use fastrand::Rng;
 use plimsoll_core::plan::PodOutcome;
 use plimsoll_core::{Plan, Settings};
-use plimsoll_driver::{Clouds, Driver, lock};
+use plimsoll_driver::{Clouds, Driver, lock, simulated};
 use plimsoll_model::convert::Kind as ObjectKind;
 use plimsoll_model::pod::{Phase, Scheduling};
 use plimsoll_model::{Pod, Time};
 use plimsoll_plugins::clock::VirtualClock;
-use plimsoll_plugins::egress::{Grant, InProcess, NetworkGrants, Transport};
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Nobody;
-use plimsoll_plugins::plugin::Kind;
-use plimsoll_plugins::provider::{ProviderOptions, Setup};
-use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::provider::Setup;
+use plimsoll_plugins::{HostOptions, Library, PluginHost};
 use plimsoll_provider_simulated::wire;
+use plimsoll_sim::World;
 use plimsoll_sim::cloud::Pool;
-use plimsoll_sim::{World, api};
 
 /// Times whole loops in a large cluster with ordinary churn.
 #[derive(Parser)]
@@ -240,24 +237,10 @@ async fn driver(world: &Arc<Mutex<World>>, begun: Time) -> anyhow::Result<Driver
     let settings = Settings::default();
     let options = HostOptions::deterministic(Arc::new(VirtualClock::new(begun)), settings.seed, Arc::new(Nobody));
     let host = PluginHost::new(options).context("no plug-in host")?;
-    let source = Source {
-        name: "simulated".into(),
-        origin: Origin::BuiltIn,
-        kind: Some(Kind::CloudProvider),
-        bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
-    };
-    let plugin = host.load(source, None).await.context("the provider cannot be loaded")?;
-    let cloud = world.clone();
-    let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
-        let cloud = cloud.clone();
-        async move { api::answer(&mut lock(&cloud), &request) }
-    }));
-    let config: BTreeMap<&str, &str> = [("endpoint", wire::ENDPOINT)].into();
-    let setup = Setup { cloud_config: Some(serde_json::to_string(&config)?), ..Setup::default() };
-    let mut options = ProviderOptions::new(setup, transport);
-    let grant = Grant::parse(wire::ENDPOINT, false).context("the grant is wrong")?;
-    options.grants = NetworkGrants { hosts: vec![grant], ..NetworkGrants::default() };
-    let provider = Provider::spawn(&host, &plugin, options).context("the provider cannot be started")?;
+    let config = serde_json::json!({"endpoint": wire::ENDPOINT});
+    let setup = Setup { cloud_config: Some(config.to_string()), ..Setup::default() };
+    let network = simulated::transport(world.clone());
+    let provider = simulated::provider(&host, plimsoll_bundled::SIMULATED_PROVIDER, network, setup).await?;
     let embedded = LibraryOptions { embedded: plimsoll_bundled::EXPANDERS.to_vec(), ..LibraryOptions::default() };
     let library = Library::open(&host, &settings.expander, embedded).await;
     Ok(Driver::new(settings, Clouds::new(vec![provider]), library))

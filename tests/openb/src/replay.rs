@@ -6,21 +6,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use plimsoll_core::Settings;
-use plimsoll_driver::{Clouds, Driver, lock};
+use plimsoll_driver::{Clouds, Driver, lock, simulated};
 use plimsoll_model::convert::Kind as ObjectKind;
 use plimsoll_model::{SpecId, Symbol, Time};
 use plimsoll_plugins::clock::VirtualClock;
-use plimsoll_plugins::egress::{Grant, InProcess, NetworkGrants, Transport};
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Nobody;
-use plimsoll_plugins::plugin::Kind;
-use plimsoll_plugins::provider::{ProviderOptions, Setup};
-use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::provider::Setup;
+use plimsoll_plugins::{HostOptions, Library, PluginHost};
 use plimsoll_provider_simulated::wire;
+use plimsoll_sim::World;
 use plimsoll_sim::cloud::{MachineState, Pool};
 use plimsoll_sim::events::What;
 use plimsoll_sim::workload::Workload;
-use plimsoll_sim::{World, api};
 
 use crate::objects::{GPU, MODEL_LABEL, PODS_PER_NODE, group_name, pod};
 use crate::trace::{Shape, Task};
@@ -267,24 +265,10 @@ fn template(shape: &Shape) -> wire::Template {
 async fn driver(world: &Arc<Mutex<World>>, clock: &Arc<VirtualClock>, settings: &Settings) -> anyhow::Result<Driver> {
     let options = HostOptions::deterministic(clock.clone(), settings.seed, Arc::new(Nobody));
     let host = PluginHost::new(options).context("no plug-in host")?;
-    let source = Source {
-        name: "simulated".into(),
-        origin: Origin::BuiltIn,
-        kind: Some(Kind::CloudProvider),
-        bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
-    };
-    let plugin = host.load(source, None).await.context("the provider cannot be loaded")?;
-    let cloud = world.clone();
-    let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
-        let cloud = cloud.clone();
-        async move { api::answer(&mut lock(&cloud), &request) }
-    }));
     let config = serde_json::json!({"endpoint": wire::ENDPOINT, "accelerator-label": MODEL_LABEL});
     let setup = Setup { cloud_config: Some(config.to_string()), ..Setup::default() };
-    let mut options = ProviderOptions::new(setup, transport);
-    let grant = Grant::parse(wire::ENDPOINT, false).context("the grant is wrong")?;
-    options.grants = NetworkGrants { hosts: vec![grant], ..NetworkGrants::default() };
-    let provider = Provider::spawn(&host, &plugin, options).context("the provider cannot be started")?;
+    let network = simulated::transport(world.clone());
+    let provider = simulated::provider(&host, plimsoll_bundled::SIMULATED_PROVIDER, network, setup).await?;
     let embedded = LibraryOptions { embedded: plimsoll_bundled::EXPANDERS.to_vec(), ..LibraryOptions::default() };
     let library = Library::open(&host, &settings.expander, embedded).await;
     Ok(Driver::new(settings.clone(), Clouds::new(vec![provider]), library))

@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use plimsoll_core::plan::{NodeOutcome, PodOutcome};
 use plimsoll_core::{Memory, Observation, Plan};
-use plimsoll_driver::{Clouds, Driver, lock};
+use plimsoll_driver::{Clouds, Driver, lock, simulated};
 use plimsoll_model::Time;
 use plimsoll_plugins::cache::CompileCache;
 use plimsoll_plugins::clock::VirtualClock;
 use plimsoll_plugins::egress::{Grant, NetworkGrants, Transport};
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Nobody;
-use plimsoll_plugins::plugin::{Kind, Plugin};
+use plimsoll_plugins::plugin::Plugin;
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{HostOptions, Library, Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::{HostOptions, Library, PluginHost, Provider};
 use plimsoll_provider_simulated::wire;
 use plimsoll_recording::Recorder;
 use plimsoll_sim::World;
@@ -138,12 +138,7 @@ impl<'s> Stage<'s> {
         let mut options = HostOptions::deterministic(clock.clone(), scenario.seed, Arc::new(Nobody));
         options.cache = Some(components.cache.clone());
         let host = PluginHost::new(options).context("no plug-in host")?;
-        let source = Source {
-            name: "simulated".into(),
-            origin: Origin::BuiltIn,
-            kind: Some(Kind::CloudProvider),
-            bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
-        };
+        let source = simulated::source(plimsoll_bundled::SIMULATED_PROVIDER);
         let plugin = host.load(source, None).await.context("the provider cannot be loaded")?;
         let embedded = LibraryOptions { embedded: plimsoll_bundled::EXPANDERS.to_vec(), ..LibraryOptions::default() };
         let library = Library::open(&host, &scenario.settings.expander, embedded).await;

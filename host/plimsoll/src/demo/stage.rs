@@ -6,18 +6,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ArgMatches;
 use plimsoll_core::{Memory, Observation, Plan, Settings};
-use plimsoll_driver::{Clouds, Driver, lock};
+use plimsoll_driver::{Clouds, Driver, lock, simulated};
 use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
-use plimsoll_plugins::egress::{Grant, NetworkGrants};
-use plimsoll_plugins::egress::{InProcess, Transport};
+use plimsoll_plugins::egress::{NetworkGrants, Transport};
 use plimsoll_plugins::limits::Limits;
 use plimsoll_plugins::plugin::{Kind, Plugin};
 use plimsoll_plugins::provider::{ProviderOptions, Setup};
 use plimsoll_plugins::restart::RestartPolicy;
-use plimsoll_plugins::{Origin, PluginHost, Provider, Source};
+use plimsoll_plugins::{PluginHost, Provider};
+use plimsoll_sim::World;
 use plimsoll_sim::story::{self, Story};
-use plimsoll_sim::{World, api};
 
 use super::ledger::Figures;
 use super::narrate::{self, Line, Voice};
@@ -25,8 +24,6 @@ use crate::exit::Exit;
 use crate::expanders::{self, Events};
 use crate::record;
 
-/// Where the simulated cloud is.
-const ENDPOINT: &str = "https://sim.plimsoll.internal";
 /// Pause between loops, as `scan-interval` has it.
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -69,12 +66,8 @@ impl Stage {
         let host = expanders::host(matches, Some(clock.clone()), &events)?;
         let library = expanders::library(&host, &settings.expander, matches, &events).await?;
 
-        let cloud = world.clone();
-        let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
-            let cloud = cloud.clone();
-            async move { api::answer(&mut lock(&cloud), &request) }
-        }));
-        let mut providers = vec![simulated(&host, &transport).await?];
+        let transport = simulated::transport(world.clone());
+        let mut providers = vec![of_the_story(&host, &transport).await?];
         providers.extend(others(matches, &host, &transport, &events).await?);
         let mut driver = Driver::new(settings, Clouds::new(providers), library);
         driver.recorder = record::recorder(matches)?;
@@ -145,22 +138,13 @@ impl Stage {
 }
 
 /// The provider of the simulated cloud, as an operator would grant it.
-async fn simulated(host: &PluginHost, transport: &Arc<dyn Transport>) -> Result<Provider, Exit> {
-    let source = Source {
-        name: "simulated".into(),
-        origin: Origin::BuiltIn,
-        kind: Some(Kind::CloudProvider),
-        bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
-    };
-    let plugin = host.load(source, None).await.context("the built-in provider cannot be used").map_err(Exit::failed)?;
-    let mut options = ProviderOptions::new(setup(), transport.clone());
-    let grant = Grant::parse(ENDPOINT, false).context("the built-in grant is wrong").map_err(Exit::failed)?;
-    options.grants = NetworkGrants { hosts: vec![grant], ..NetworkGrants::default() };
-    Provider::spawn(host, &plugin, options).context("the built-in provider cannot be used").map_err(Exit::failed)
+async fn of_the_story(host: &PluginHost, transport: &Arc<dyn Transport>) -> Result<Provider, Exit> {
+    let provider = simulated::provider(host, plimsoll_bundled::SIMULATED_PROVIDER, transport.clone(), setup()).await;
+    provider.context("the built-in provider cannot be used").map_err(Exit::failed)
 }
 
 fn setup() -> Setup {
-    let config = serde_json::json!({"endpoint": ENDPOINT, "accelerator-label": "sim.plimsoll.dev/gpu"});
+    let config = serde_json::json!({"endpoint": simulated::ENDPOINT, "accelerator-label": "sim.plimsoll.dev/gpu"});
     Setup {
         cloud_config: Some(config.to_string()),
         cluster_name: "shop".to_owned(),

@@ -4,20 +4,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_core::{Memory, Observation, Plan, Settings};
-use plimsoll_driver::{Clouds, Driver, lock};
+use plimsoll_driver::{Clouds, Driver, lock, simulated};
 use plimsoll_model::Time;
 use plimsoll_plugins::clock::VirtualClock;
-use plimsoll_plugins::egress::{Grant, InProcess, NetworkGrants, Transport};
+use plimsoll_plugins::egress::Transport;
 use plimsoll_plugins::library::LibraryOptions;
 use plimsoll_plugins::observer::Nobody;
-use plimsoll_plugins::plugin::Kind;
-use plimsoll_plugins::provider::{ProviderOptions, Setup};
-use plimsoll_plugins::{HostOptions, Library, Origin, PluginConfig, PluginHost, Provider, Source};
+use plimsoll_plugins::provider::Setup;
+use plimsoll_plugins::{HostOptions, Library, PluginConfig, PluginHost, Provider};
 use plimsoll_signals::{HealthLimits, Options, Signals};
+use plimsoll_sim::World;
 use plimsoll_sim::story::{self, Story};
-use plimsoll_sim::{World, api};
 
-const ENDPOINT: &str = "https://sim.plimsoll.internal";
 const INTERVAL: Duration = Duration::from_secs(10);
 
 pub(crate) struct Stage {
@@ -63,12 +61,7 @@ impl Stage {
         let chain = ["least-waste".to_owned()];
         let options = LibraryOptions { embedded, folder: None, config: PluginConfig::default(), in_background: false };
         let library = Library::open(&host, &chain, options).await;
-        let cloud = world.clone();
-        let transport: Arc<dyn Transport> = Arc::new(InProcess::new(move |request| {
-            let cloud = cloud.clone();
-            async move { api::answer(&mut lock(&cloud), &request) }
-        }));
-        let provider = simulated(&host, &transport).await;
+        let provider = provider(&host, simulated::transport(world.clone())).await;
         let driver = Driver::new(settings(), Clouds::new(vec![provider]), library);
         Self { signals, world, story, clock, begun, driver }
     }
@@ -102,17 +95,8 @@ impl Stage {
     }
 }
 
-async fn simulated(host: &PluginHost, transport: &Arc<dyn Transport>) -> Provider {
-    let source = Source {
-        name: "simulated".into(),
-        origin: Origin::BuiltIn,
-        kind: Some(Kind::CloudProvider),
-        bytes: plimsoll_bundled::SIMULATED_PROVIDER.into(),
-    };
-    let plugin = host.load(source, None).await.unwrap();
-    let config = serde_json::json!({"endpoint": ENDPOINT, "accelerator-label": "sim.plimsoll.dev/gpu"});
+async fn provider(host: &PluginHost, network: Arc<dyn Transport>) -> Provider {
+    let config = serde_json::json!({"endpoint": simulated::ENDPOINT, "accelerator-label": "sim.plimsoll.dev/gpu"});
     let setup = Setup { cloud_config: Some(config.to_string()), cluster_name: "shop".to_owned(), ..Setup::default() };
-    let mut options = ProviderOptions::new(setup, transport.clone());
-    options.grants = NetworkGrants { hosts: vec![Grant::parse(ENDPOINT, false).unwrap()], ..NetworkGrants::default() };
-    Provider::spawn(host, &plugin, options).unwrap()
+    simulated::provider(host, plimsoll_bundled::SIMULATED_PROVIDER, network, setup).await.unwrap()
 }
