@@ -195,9 +195,8 @@ impl Loop<'_> {
     /// Nodes on their way out, by us or by somebody who left the taint.
     fn nodes_being_removed(&self) -> Vec<NodeIndex> {
         let cluster = self.observation.cluster;
-        let old = self.old_marks();
         let going = |&(index, node): &(usize, &plimsoll_model::Node)| {
-            let marked = node.taint(known::TO_BE_DELETED).is_some() && old.binary_search(&index).is_err();
+            let marked = node.taint(known::TO_BE_DELETED).is_some() && !self.is_old_mark(index);
             marked || self.memory.removals.contains_key(cluster.text(node.name))
         };
         cluster.nodes.iter().enumerate().filter(going).map(|(index, _)| index).collect()

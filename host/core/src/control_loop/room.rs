@@ -96,19 +96,9 @@ impl Loop<'_> {
         helped.min(helped_before)
     }
 
-    /// How many pods have a place.
+    /// How many pods that groups may grow for have a place.
     pub(crate) fn helped(&self) -> Helped {
-        let mut helped = Helped::new();
-        for pending in &self.pending {
-            let priority = Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0));
-            let count: u32 = pending.placed.iter().map(|&(_, count)| count).sum();
-            match helped.iter_mut().find(|(of, _)| *of == priority) {
-                Some((_, sum)) => *sum += count,
-                None => helped.push((priority, count)),
-            }
-        }
-        helped.sort_unstable();
-        helped
+        self.count_placed(self.pending.iter())
     }
 
     /// No pod has a place any more.
@@ -146,8 +136,8 @@ impl Loop<'_> {
         }
     }
 
-    /// Places what fits, in an order; returns how many pods of each priority found room, the highest first.
-    fn take_room(&mut self, order: Order, room: &[NodeId]) -> Vec<u32> {
+    /// Places what fits, in an order; returns how many pods found room, those that no group grows for included.
+    fn take_room(&mut self, order: Order, room: &[NodeId]) -> Helped {
         let cluster = self.observation.cluster;
         let priority = |pending: &Pending| cluster.specs[pending.spec].priority.unwrap_or(0);
         let name = |pending: &Pending| {
@@ -161,16 +151,24 @@ impl Loop<'_> {
             Order::Named => all.sort_by(|a, b| name(a).cmp(&name(b))),
         }
         all.sort_by_key(|pending| Reverse(priority(pending)));
-        let mut placed: Vec<(i32, u32)> = Vec::new();
         for pending in all {
             pending.take_room(&mut self.snapshot, room);
-            let priority = priority(pending);
+        }
+        self.count_placed(self.passive.iter().chain(&self.pending))
+    }
+
+    /// How many pods of these classes have a place.
+    fn count_placed<'p>(&self, classes: impl Iterator<Item = &'p Pending>) -> Helped {
+        let mut helped = Helped::new();
+        for pending in classes {
+            let priority = Reverse(self.observation.cluster.specs[pending.spec].priority.unwrap_or(0));
             let count: u32 = pending.placed.iter().map(|&(_, count)| count).sum();
-            match placed.last_mut().filter(|(last, _)| *last == priority) {
+            match helped.iter_mut().find(|(of, _)| *of == priority) {
                 Some((_, sum)) => *sum += count,
-                None => placed.push((priority, count)),
+                None => helped.push((priority, count)),
             }
         }
-        placed.into_iter().map(|(_, count)| count).collect()
+        helped.sort_unstable();
+        helped
     }
 }

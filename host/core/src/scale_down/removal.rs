@@ -131,7 +131,7 @@ impl Loop<'_> {
             }
             Stage::Deleting(asked) if since(asked) > DELETE_PATIENCE => {
                 self.memory.removals.remove(name);
-                if self.old_marks().binary_search(&node).is_ok() {
+                if self.is_old_mark(node) {
                     let uncordon = self.settings.cordon_node_before_terminating && !removal.cordoned_before;
                     self.queue.push_back(Action::Untaint { node, uncordon });
                 }

@@ -118,11 +118,10 @@ impl Loop<'_> {
     /// Nodes that pods may move to, in their order: all that have started. What is marked as going is no place, even where
     /// the mark is about to be taken off.
     fn destinations(&self) -> Vec<NodeId> {
-        let marked = self.old_marks();
         let groups = &self.observation.groups;
         let starting: FxHashSet<NodeIndex> = groups.iter().flat_map(|group| group.starting.iter().copied()).collect();
         let nodes = 0..self.observation.cluster.nodes.len();
-        let is_place = |node: &NodeIndex| !starting.contains(node) && marked.binary_search(node).is_err();
+        let is_place = |node: &NodeIndex| !starting.contains(node) && !self.is_old_mark(*node);
         nodes.filter(is_place).map(NodeId::new).collect()
     }
 

@@ -155,19 +155,21 @@ impl Loop<'_> {
     /// Nodes with marks of removals that nobody pursues, in order: a process before this one began them, or the last try to
     /// take them off failed. Only where the cloud says that the machine is to stay.
     pub(crate) fn old_marks(&self) -> Vec<NodeIndex> {
+        (0..self.observation.cluster.nodes.len()).filter(|&node| self.is_old_mark(node)).collect()
+    }
+
+    /// Whether a node is one of [`Loop::old_marks`].
+    pub(crate) fn is_old_mark(&self, index: NodeIndex) -> bool {
         let cluster = self.observation.cluster;
-        let is_old = |&(index, node): &(NodeIndex, &plimsoll_model::Node)| {
-            if node.taint(known::TO_BE_DELETED).is_none() || self.memory.removals.contains_key(cluster.text(node.name))
-            {
-                return false;
-            }
-            let member = self.observation.membership.get(index).copied().flatten();
-            let of_group = member.and_then(|member| Some((self.view(member.group)?, member.instance)));
-            of_group.is_some_and(|(view, instance)| {
-                let instance = view.cloud.instances.get(instance);
-                view.cloud.error.is_none() && instance.is_some_and(|it| it.state == InstanceState::Running)
-            })
-        };
-        cluster.nodes.iter().enumerate().filter(is_old).map(|(index, _)| index).collect()
+        let Some(node) = cluster.nodes.get(index) else { return false };
+        if node.taint(known::TO_BE_DELETED).is_none() || self.memory.removals.contains_key(cluster.text(node.name)) {
+            return false;
+        }
+        let member = self.observation.membership.get(index).copied().flatten();
+        let of_group = member.and_then(|member| Some((self.view(member.group)?, member.instance)));
+        of_group.is_some_and(|(view, instance)| {
+            let instance = view.cloud.instances.get(instance);
+            view.cloud.error.is_none() && instance.is_some_and(|it| it.state == InstanceState::Running)
+        })
     }
 }

@@ -176,18 +176,15 @@ impl Loop<'_> {
         for (index, pending) in self.pending.iter_mut().enumerate() {
             pending.first = squeezed.contains(&index);
         }
-        let others = || -> &[Way] {
-            match self.attempts.way {
-                Way::AtOnce | Way::SqueezedFirst => &[Way::StepByStep, Way::LargestFirst],
-                Way::StepByStep => &[Way::LargestFirst],
-                Way::LargestFirst => &[Way::LargestStepByStep],
-                Way::LargestStepByStep => &[],
-            }
-        };
         if !squeezed.is_empty() {
             return Some(Way::SqueezedFirst);
         }
-        let others = others();
+        let others: &[Way] = match self.attempts.way {
+            Way::AtOnce | Way::SqueezedFirst => &[Way::StepByStep, Way::LargestFirst],
+            Way::StepByStep => &[Way::LargestFirst],
+            Way::LargestFirst => &[Way::LargestStepByStep],
+            Way::LargestStepByStep => &[],
+        };
         if others.is_empty() || !self.may_choose_again() {
             return None;
         }
