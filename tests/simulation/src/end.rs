@@ -19,7 +19,7 @@ use plimsoll_sim::cloud::{MachineState, Pool};
 use plimsoll_sim::workload::Workload;
 
 use crate::faults::Faults;
-use crate::scenario::{Hold, PoolPlan, Scenario, WorkloadPlan};
+use crate::scenario::{Hold, PoolPlan, Scenario, WorkloadPlan, is_of};
 use crate::violation::Invariant;
 
 /// Label of a node with a GPU.
@@ -182,12 +182,7 @@ fn check_halves(scenario: &Scenario, plan: &PoolPlan, pool: &Pool, world: &World
         let Some(name) = cluster.symbols.find(&machine.id) else { continue };
         let Some(node) = cluster.nodes.iter().find(|node| node.name == name) else { continue };
         let here = cluster.pods.iter().filter(|pod| pod.node == Some(name));
-        let of = |pod: &plimsoll_model::Pod| {
-            let of = |plan: &&WorkloadPlan| {
-                pod.name.strip_prefix(plan.name.as_str()).is_some_and(|rest| rest.starts_with('-'))
-            };
-            scenario.workloads.iter().find(of)
-        };
+        let of = |pod: &plimsoll_model::Pod| scenario.workloads.iter().find(|plan| is_of(&pod.name, &plan.name));
         let workloads: Vec<&WorkloadPlan> = here.filter_map(of).collect();
         let cpu = AGENT_CPU_MILLI + workloads.iter().map(|plan| plan.cpu_milli).sum::<i64>();
         let memory = AGENT_MEMORY_MIB + workloads.iter().map(|plan| plan.memory_mib).sum::<i64>();
@@ -211,7 +206,7 @@ fn check_halves(scenario: &Scenario, plan: &PoolPlan, pool: &Pool, world: &World
 fn check_pods(scenario: &Scenario, world: &World, faults: &Faults) {
     let full = scenario.settings.max_nodes_total.is_some_and(|most| world.cluster.nodes.len() >= most as usize);
     for workload in &scenario.workloads {
-        let of = |name: &str| name.strip_prefix(workload.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        let of = |name: &str| is_of(name, &workload.name);
         let pending =
             world.cluster.pods.iter().filter(|pod| pod.node.is_none() && pod.deletion.is_none() && of(&pod.name));
         let count = pending.count();

@@ -15,7 +15,7 @@ use plimsoll_sim::cloud::{MachineState, Pool};
 
 use crate::books::Finding;
 use crate::faults::{Faults, State};
-use crate::scenario::Hold;
+use crate::scenario::{Hold, is_of};
 use crate::violation::Invariant;
 
 /// Which pods must not lose their node: names of their workloads.
@@ -115,10 +115,8 @@ fn node_of(world: &World, pool: &Pool, id: &str, protected: &[(String, Hold)]) -
 }
 
 /// The name of a pod that must not lose its node, and why.
-fn held<'a>(pod: &'a Pod, protected: &[(String, Hold)]) -> Option<(&'a str, Hold)> {
-    let holds = |(workload, hold): &&(String, Hold)| {
-        hold.protects() && pod.name.strip_prefix(workload.as_str()).is_some_and(|rest| rest.starts_with('-'))
-    };
+pub(crate) fn held<'a>(pod: &'a Pod, protected: &[(String, Hold)]) -> Option<(&'a str, Hold)> {
+    let holds = |(workload, hold): &&(String, Hold)| hold.protects() && is_of(&pod.name, workload);
     protected.iter().find(holds).map(|(_, hold)| (&*pod.name, *hold))
 }
 
@@ -128,7 +126,7 @@ pub(crate) fn promised(answer: &Response<Bytes>) -> usize {
     answer.and_then(|answer| usize::try_from(answer.accepted).ok()).unwrap_or(0)
 }
 
-/// Machines that an answer speaks of, and whether their deletion was accepted. None if it is about something else.
+/// Machines that an answer speaks of, and whether their deletion was accepted; nothing if it is about something else.
 pub(crate) fn deletions(answer: &Response<Bytes>) -> Vec<(String, bool)> {
     let answer = serde_json::from_slice::<DeleteAnswer>(answer.body()).ok();
     let results = answer.into_iter().flat_map(|answer| answer.results);

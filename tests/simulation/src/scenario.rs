@@ -427,3 +427,8 @@ impl fmt::Display for Scenario {
         Ok(())
     }
 }
+
+/// Whether a pod is one of a workload's, by its name.
+pub(crate) fn is_of(pod: &str, workload: &str) -> bool {
+    pod.strip_prefix(workload).is_some_and(|rest| rest.starts_with('-'))
+}

@@ -33,7 +33,7 @@ use super::sky::{CLUSTER, Sky, Watch};
 use crate::end;
 use crate::faults::{Faults, Order};
 use crate::orders::Protected;
-use crate::scenario::SETTLING;
+use crate::scenario::{SETTLING, is_of};
 use crate::server::{Disk, Server};
 use crate::stage::{BEGIN_MILLIS, Components, LONGEST_PAUSE, Report, SCAN, check_reasons};
 use crate::violation::{Invariant, Violation};
@@ -470,7 +470,7 @@ impl<'s> Stage<'s> {
             return;
         }
         for workload in &self.scenario.workloads {
-            let of = |name: &str| name.strip_prefix(workload.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
+            let of = |name: &str| is_of(name, &workload.name);
             let waits = |pod: &&plimsoll_model::Pod| pod.node.is_none() && pod.deletion.is_none() && of(&pod.name);
             let count = world.cluster.pods.iter().filter(waits).count();
             let fits = |plan: &&GroupPlan| {

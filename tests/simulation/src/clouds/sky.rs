@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::events::Event;
 use super::scenario::{GroupPlan, Scenario, Vendor};
 use crate::faults::{Faults, Order};
-use crate::orders::Protected;
+use crate::orders::{Protected, held};
 use crate::scenario::Moment;
 use crate::violation::Invariant;
 
@@ -378,11 +378,8 @@ impl Watch {
             self.faults.found(Invariant::DeletesOnlyMarked, format!("{group}: {name} is deleted without a mark"));
         }
         for pod in cluster.pods.iter().filter(|pod| pod.node == symbol && pod.deletion.is_none()) {
-            let holds = |(workload, hold): &&(String, crate::scenario::Hold)| {
-                hold.protects() && pod.name.strip_prefix(workload.as_str()).is_some_and(|rest| rest.starts_with('-'))
-            };
-            if let Some((_, hold)) = self.protected.iter().find(holds) {
-                let seen = format!("{name} is deleted with {} on it ({hold:?})", pod.name);
+            if let Some((pod, hold)) = held(pod, &self.protected) {
+                let seen = format!("{name} is deleted with {pod} on it ({hold:?})");
                 self.faults.found(Invariant::ProtectedPodsStay, seen);
             }
         }
